@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// FileStatus is the state of a file, in the words of the OpenAI Files API.
+type FileStatus string
+
+// The states of a file. Only the chunks of processed files are found.
+const (
+	FileUploaded  FileStatus = "uploaded"
+	FileProcessed FileStatus = "processed"
+	FileError     FileStatus = "error"
+)
+
+// File is a document of a tenant.
+type File struct {
+	ID      string
+	Name    string
+	Purpose string
+	Bytes   int64 // length of the original
+	Digest  [32]byte
+	Created time.Time // to the second, as the API shows it
+	Status  FileStatus
+	Reason  string // why Status is FileError
+	// Model is the embedding model of the chunks' vectors; empty where they
+	// have none.
+	Model  string
+	Chunks int // how many were added
+}
+
+// Chunk is a passage of a file.
+type Chunk struct {
+	N       int    // position in the file, from 0
+	Text    string // as it is quoted in a prompt
+	Terms   string // as it is indexed: normalised words, separated by spaces
+	Section string // heading path, such as "Refunds > Deadlines"; may be empty
+	Page    int    // from 1; 0 where the format has no pages
+	Tokens  int    // of Text
+	// Vector is the embedding, of unit length; nil where there is none.
+	Vector []float32
+}
+
+// Hit is a chunk that a search found. Its Vector and Terms aren't filled in.
+type Hit struct {
+	FileID   string
+	Filename string
+	Chunk    Chunk
+	// Score is comparable within one result only. Of a vector search it is
+	// the cosine.
+	Score float64
+}
+
+// FileQuery selects and orders a listing of files.
+type FileQuery struct {
+	Purpose string // empty: any
+	After   string // the id of a file that the first one follows; empty: from the start
+	Limit   int
+	Order   Order // by time of creation, then in the order of CreateFile
+}
+
+// Files keeps documents, their originals and their chunks. A file's chunks
+// become searchable together, when FinishFile sets it to FileProcessed.
+type Files interface {
+	// CreateFile adds a file with its original. If the tenant has a file of
+	// the same name, digest and purpose whose status isn't FileError, that
+	// file and ErrExists are returned and nothing is added.
+	CreateFile(ctx context.Context, tenant string, f File, content []byte) (File, error)
+	// AddChunks adds chunks to a file that is FileUploaded; ErrDeleted where
+	// it is no longer there. Large lists are written in several steps, so
+	// that other writers get their turn.
+	AddChunks(ctx context.Context, tenant, id string, chunks []Chunk) error
+	// FinishFile sets the status of a file; ErrDeleted where it is gone. With
+	// FileError its chunks are removed and reason is kept.
+	FinishFile(ctx context.Context, tenant, id string, status FileStatus, reason string) error
+	// File returns a file, or ErrNotFound.
+	File(ctx context.Context, tenant, id string) (File, error)
+	// ListFiles returns at most q.Limit files; ErrNotFound where q.After
+	// names none.
+	ListFiles(ctx context.Context, tenant string, q FileQuery) ([]File, error)
+	// Content returns the original, or ErrNotFound.
+	Content(ctx context.Context, tenant, id string) ([]byte, error)
+	// DeleteFile removes a file with its original, chunks and vectors, or
+	// returns ErrNotFound. Nothing of it is found once DeleteFile returned.
+	DeleteFile(ctx context.Context, tenant, id string) error
+}
+
+// Searcher finds chunks of a tenant's processed files, best first. To find
+// nothing is no error.
+type Searcher interface {
+	// SearchText finds by BM25 the chunks that hold any of the terms; terms
+	// are single words normalised like Chunk.Terms, and are data, whatever
+	// characters they hold.
+	SearchText(ctx context.Context, tenant string, terms []string, limit int) ([]Hit, error)
+	// SearchVector finds the nearest chunks by cosine among those embedded
+	// with the model; vector is of unit length.
+	SearchVector(ctx context.Context, tenant, model string, vector []float32, limit int) ([]Hit, error)
+}

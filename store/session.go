@@ -1,0 +1,148 @@
+package store
+
+import (
+	"context"
+	"time"
+)
+
+// Digest identifies a message by what it says, whatever its bytes: see package
+// memory, which computes it. The zero digest means none.
+type Digest [16]byte
+
+// Message is one chat message as it came, with what is known of it.
+type Message struct {
+	JSON   []byte // the message object
+	Tokens int    // as counted when it was saved
+	Digest Digest
+}
+
+// Exchange is what one request brought to a session: its new messages and the
+// reply. It is saved and supplied whole.
+type Exchange struct {
+	// ID is unique in the session; appending it again changes nothing.
+	ID string
+	// Seq is the position in the session, rising, set by Append.
+	Seq int64
+	// Offset is the number of tokens appended to the session before this
+	// exchange, set by Append.
+	Offset int64
+	// Created is when the reply ended, to the millisecond.
+	Created time.Time
+	// Model is the model that replied.
+	Model string
+	// Finish is the reply's finish_reason, or "client_closed".
+	Finish string
+	// Hidden exchanges are kept but never supplied to a model.
+	Hidden bool
+	// Carried identifies the messages that the request carried ahead of its
+	// last user message; zero where there were none.
+	Carried Digest
+	// Messages are the request's new messages and the reply, oldest first.
+	Messages []Message
+}
+
+// Tokens is the sum over the exchange's messages.
+func (e *Exchange) Tokens() int {
+	n := 0
+	for i := range e.Messages {
+		n += e.Messages[i].Tokens
+	}
+	return n
+}
+
+// Session is what is known of a session besides its exchanges.
+type Session struct {
+	ID       string // as the client named it: any string but the empty one
+	Created  time.Time
+	Updated  time.Time // when the newest exchange was appended
+	Messages int64     // in the exchanges that are kept
+	Tokens   int64     // likewise
+}
+
+// GatherRequest names what a chat request needs before the model is called.
+type GatherRequest struct {
+	Tenant string
+	// Limit is the tenant's requests per RateWindow; the request is counted
+	// as by Limiter.Take.
+	Limit int
+	// Session to read; empty for none.
+	Session string
+	// Tokens and Messages size the tail: the newest exchanges are returned
+	// until they hold at least Tokens tokens and at least Messages messages,
+	// or the session ends. Two exchanges more come with them, so that the
+	// caller sees where a cut falls. Hidden exchanges come too.
+	Tokens, Messages int
+}
+
+// Gathered answers a GatherRequest. Where Rate.Allowed is false the rest is
+// empty.
+type Gathered struct {
+	Rate Rate
+	// Tail is the end of the session, oldest exchange first.
+	Tail []Exchange
+	// Tokens is the number of tokens ever appended to the session: the
+	// Offset that the next exchange will get.
+	Tokens int64
+	// Mark is the session's state, to be given to Append.
+	Mark Mark
+	// Files says whether the tenant has a processed file.
+	Files bool
+}
+
+// Mark is a session's state as a request saw it.
+type Mark struct {
+	Seq   int64 // of the newest exchange; 0 where there is none
+	Epoch int64 // changes when the session is deleted
+}
+
+// Append is a wish to save an exchange.
+type Append struct {
+	Tenant, Session string
+	Exchange        Exchange
+	// Mark is the session's state when the request began. If the session
+	// was deleted since, nothing is saved and ErrDeleted returned.
+	Mark Mark
+	// Rebase, where set, is called when the session holds exchanges newer
+	// than Mark.Seq, with those exchanges, oldest first; what it returns is
+	// saved instead. It may be called more than once, and must not call the
+	// store. It is called inside the append: nothing comes between.
+	Rebase func(newer []Exchange) Exchange
+	// Replaces, where not 0, is the Seq of an exchange of the session that
+	// is removed in the same step; one that is no longer there is no error.
+	Replaces int64
+}
+
+// Order is the direction of a listing.
+type Order bool
+
+// The directions of a listing.
+const (
+	Ascending  Order = false
+	Descending Order = true
+)
+
+// Sessions keeps the exchanges of sessions.
+type Sessions interface {
+	// Gather answers all that a chat request asks before the model is
+	// called, in one trip to the store.
+	Gather(ctx context.Context, req GatherRequest) (Gathered, error)
+	// Append saves an exchange durably, and creates the session if need be:
+	// all of it or nothing, visible to every Gather that begins after Append
+	// returned. It returns the exchange's Seq. Exchanges stand in the order
+	// in which they were appended.
+	Append(ctx context.Context, a Append) (int64, error)
+	// Session describes a session, or returns ErrNotFound.
+	Session(ctx context.Context, tenant, session string) (Session, error)
+	// ListSessions returns at most limit sessions, the most recently updated
+	// first, that follow the one named after (ErrNotFound if it isn't there;
+	// empty: from the start).
+	ListSessions(ctx context.Context, tenant, after string, limit int) ([]Session, error)
+	// Exchanges returns at most limit exchanges of a session in the given
+	// order that follow the one with Seq after (0: from the start), hidden
+	// ones included; ErrNotFound where there is no such session.
+	Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order Order) ([]Exchange, error)
+	// DeleteSession removes a session with all its exchanges, and voids the
+	// appends of requests that began before; ErrNotFound where there is none
+	// (those appends are voided all the same).
+	DeleteSession(ctx context.Context, tenant, session string) error
+}
