@@ -43,6 +43,12 @@ type Chunk struct {
 	Vector []float32
 }
 
+// ChunkRef names a chunk of a tenant.
+type ChunkRef struct {
+	FileID string
+	N      int
+}
+
 // Hit is a chunk that a search found. Its Vector and Terms aren't filled in.
 type Hit struct {
 	FileID   string
@@ -97,4 +103,7 @@ type Searcher interface {
 	// SearchVector finds the nearest chunks by cosine among those embedded
 	// with the model; vector is of unit length.
 	SearchVector(ctx context.Context, tenant, model string, vector []float32, limit int) ([]Hit, error)
+	// Chunks returns the chunks named, in that order, less those that are no
+	// longer there or whose file isn't processed. Their Score is 0.
+	Chunks(ctx context.Context, tenant string, refs []ChunkRef) ([]Hit, error)
 }

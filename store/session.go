@@ -37,6 +37,9 @@ type Exchange struct {
 	// Carried identifies the messages that the request carried ahead of its
 	// last user message; zero where there were none.
 	Carried Digest
+	// Passages are the chunks of files that were quoted in the exchange's
+	// user message, in that order.
+	Passages []ChunkRef
 	// Messages are the request's new messages and the reply, oldest first.
 	Messages []Message
 }
@@ -103,10 +106,12 @@ type Append struct {
 	// was deleted since, nothing is saved and ErrDeleted returned.
 	Mark Mark
 	// Rebase, where set, is called when the session holds exchanges newer
-	// than Mark.Seq, with those exchanges, oldest first; what it returns is
-	// saved instead. It may be called more than once, and must not call the
-	// store. It is called inside the append: nothing comes between.
-	Rebase func(newer []Exchange) Exchange
+	// than Mark.Seq, with those exchanges, oldest first. What it returns is
+	// used in place of Exchange and Replaces; an exchange without messages
+	// means that there is nothing left to save, and Append returns 0. It may
+	// be called more than once, and must not call the store. It is called
+	// inside the append: nothing comes between.
+	Rebase func(newer []Exchange) (e Exchange, replaces int64)
 	// Replaces, where not 0, is the Seq of an exchange of the session that
 	// is removed in the same step; one that is no longer there is no error.
 	Replaces int64

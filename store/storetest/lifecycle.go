@@ -1,0 +1,214 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// calls are all methods of a store that take a context.
+func calls(s store.Store) map[string]func(context.Context) error {
+	return map[string]func(context.Context) error{
+		"Ping":     s.Ping,
+		"Key":      func(ctx context.Context) error { _, err := s.Key(ctx, [32]byte{1}); return err },
+		"PutKey":   func(ctx context.Context) error { return s.PutKey(ctx, store.Key{Digest: [32]byte{9}, Tenant: "a"}) },
+		"ListKeys": func(ctx context.Context) error { _, err := s.ListKeys(ctx, "a"); return err },
+		"Take":     func(ctx context.Context) error { _, err := s.Take(ctx, "a", 10); return err },
+		"Gather": func(ctx context.Context) error {
+			_, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: generous, Session: "s", Tokens: generous})
+			return err
+		},
+		"Append": func(ctx context.Context) error {
+			_, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn("cancelled")})
+			return err
+		},
+		"Session":      func(ctx context.Context) error { _, err := s.Session(ctx, "a", "s"); return err },
+		"ListSessions": func(ctx context.Context) error { _, err := s.ListSessions(ctx, "a", "", 10); return err },
+		"Exchanges": func(ctx context.Context) error {
+			_, err := s.Exchanges(ctx, "a", "s", 0, 10, store.Ascending)
+			return err
+		},
+		"DeleteSession": func(ctx context.Context) error { return s.DeleteSession(ctx, "a", "s") },
+		"CreateFile": func(ctx context.Context) error {
+			_, err := s.CreateFile(ctx, "a", document("f2", ""), []byte("x"))
+			return err
+		},
+		"AddChunks":  func(ctx context.Context) error { return s.AddChunks(ctx, "a", "f0", words("x")) },
+		"FinishFile": func(ctx context.Context) error { return s.FinishFile(ctx, "a", "f1", store.FileError, "x") },
+		"File":       func(ctx context.Context) error { _, err := s.File(ctx, "a", "f1"); return err },
+		"ListFiles": func(ctx context.Context) error {
+			_, err := s.ListFiles(ctx, "a", store.FileQuery{Limit: 10})
+			return err
+		},
+		"Content":    func(ctx context.Context) error { _, err := s.Content(ctx, "a", "f1"); return err },
+		"DeleteFile": func(ctx context.Context) error { return s.DeleteFile(ctx, "a", "f1") },
+		"SearchText": func(ctx context.Context) error { _, err := s.SearchText(ctx, "a", []string{"alpha"}, 10); return err },
+		"SearchVector": func(ctx context.Context) error {
+			_, err := s.SearchVector(ctx, "a", "m", []float32{1, 0}, 10)
+			return err
+		},
+		"Chunks": func(ctx context.Context) error {
+			_, err := s.Chunks(ctx, "a", []store.ChunkRef{{FileID: "f1", N: 0}})
+			return err
+		},
+	}
+}
+
+// furnish gives every call something to work on.
+func (f *fixture) furnish() {
+	f.Helper()
+	f.ok(f.PutKey(context.Background(), store.Key{Digest: [32]byte{1}, Tenant: "a"}))
+	f.save("a", "s", turn("e1"))
+	f.upload("a", "f1", "m", []store.Chunk{both(0)})
+	_, err := f.CreateFile(context.Background(), "a", document("f0", ""), []byte("x"))
+	f.ok(err)
+}
+
+func testContexts(t *testing.T, b Backend) {
+	background := context.Background()
+	b.each(t, map[string]func(*fixture){
+		"with a context that has ended nothing is done": func(f *fixture) {
+			f.furnish()
+			cancelled, cancel := context.WithCancel(background)
+			cancel()
+			expired, cancel := context.WithDeadline(background, time.Unix(0, 0))
+			defer cancel()
+			for name, call := range calls(f.Store) {
+				if err := call(cancelled); !errors.Is(err, context.Canceled) {
+					f.Errorf("%s: got %v, want Canceled", name, err)
+				}
+				if err := call(expired); !errors.Is(err, context.DeadlineExceeded) {
+					f.Errorf("%s: got %v, want DeadlineExceeded", name, err)
+				}
+			}
+			if got := ids(f.all("a", "s").Tail); got != "e1" {
+				f.Errorf("the session holds %q", got)
+			}
+			if file, err := f.File(background, "a", "f1"); err != nil || file.Status != store.FileProcessed {
+				f.Errorf("the file is %+v, %v", file, err)
+			}
+			if file, err := f.File(background, "a", "f0"); err != nil || file.Chunks != 0 {
+				f.Errorf("the other file is %+v, %v", file, err)
+			}
+			if keys, err := f.ListKeys(background, "a"); err != nil || len(keys) != 1 {
+				f.Errorf("%d keys, %v", len(keys), err)
+			}
+			if _, err := f.File(background, "a", "f2"); !errors.Is(err, store.ErrNotFound) {
+				f.Errorf("the file that wasn't to be created: %v", err)
+			}
+			if rate, err := f.Take(background, "a", generous); err != nil || rate.Remaining != generous-3 {
+				f.Errorf("%d requests were counted, %v", generous-rate.Remaining, err)
+			}
+		},
+		"a context that ends at any moment leaves a whole outcome": func(f *fixture) {
+			const appends = 60
+			saved := make([]bool, appends)
+			var all sync.WaitGroup
+			for i := range appends {
+				ctx, cancel := context.WithCancel(background)
+				all.Go(func() {
+					_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn(fmt.Sprint("e", i))})
+					if err != nil && !errors.Is(err, context.Canceled) {
+						f.Error(err)
+					}
+					saved[i] = err == nil
+				})
+				all.Go(cancel)
+			}
+			all.Wait()
+			kept := make(map[string]bool)
+			g := f.all("a", "s")
+			for i, e := range g.Tail {
+				kept[e.ID] = true
+				if len(e.Messages) != 2 || e.Offset != int64(20*i) {
+					f.Errorf("%s is torn: %+v", e.ID, e)
+				}
+			}
+			for i, ok := range saved {
+				if id := fmt.Sprint("e", i); ok && !kept[id] {
+					f.Errorf("%s was acknowledged and isn't there", id)
+				}
+			}
+		},
+		"reads that are cancelled return their context's error": func(f *fixture) {
+			f.furnish()
+			for range 200 {
+				f.save("a", "s", turn(fmt.Sprint(f.clock.now())))
+			}
+			reads := calls(f.Store)
+			var all sync.WaitGroup
+			for _, name := range []string{"Gather", "Exchanges", "SearchText", "SearchVector", "ListSessions", "Content"} {
+				for range 20 {
+					ctx, cancel := context.WithCancel(background)
+					all.Go(func() {
+						if err := reads[name](ctx); err != nil && !errors.Is(err, context.Canceled) {
+							f.Errorf("%s: %v", name, err)
+						}
+					})
+					all.Go(cancel)
+				}
+			}
+			all.Wait()
+			f.ok(f.Ping(background))
+		},
+	})
+}
+
+func testClosing(t *testing.T, b Backend) {
+	background := context.Background()
+	b.each(t, map[string]func(*fixture){
+		"a store answers until it is closed, and fails then": func(f *fixture) {
+			f.furnish()
+			f.ok(f.Ping(background))
+			f.ok(f.Close())
+			for name, call := range calls(f.Store) {
+				if name == "Take" {
+					continue // may be counted without the store
+				}
+				err := call(background)
+				if err == nil || errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDeleted) || errors.Is(err, store.ErrExists) {
+					f.Errorf("%s: got %v", name, err)
+				}
+			}
+		},
+		"it may be closed twice": func(f *fixture) {
+			f.ok(f.Close())
+			f.ok(f.Close())
+		},
+		"closing waits for writes under way, and loses none": func(f *fixture) {
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			var saved []string
+			begun := make(chan struct{}, 100)
+			for i := range 100 {
+				all.Go(func() {
+					id := fmt.Sprint("e", i)
+					begun <- struct{}{}
+					if _, err := f.Append(background, store.Append{Tenant: "a", Session: "s", Exchange: turn(id)}); err == nil {
+						mu.Lock()
+						saved = append(saved, id)
+						mu.Unlock()
+					}
+				})
+			}
+			<-begun
+			f.ok(f.Close())
+			all.Wait()
+			f.reopen()
+			kept := make(map[string]bool)
+			for _, e := range f.all("a", "s").Tail {
+				kept[e.ID] = true
+			}
+			for _, id := range saved {
+				if !kept[id] {
+					f.Errorf("%s was acknowledged and isn't there", id)
+				}
+			}
+		},
+	})
+}

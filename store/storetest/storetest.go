@@ -1,0 +1,163 @@
+// Package storetest is the suite that every store passes: black-box tests of
+// what the interfaces of package store promise, each named by the behaviour.
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// Backend makes the stores under test.
+type Backend struct {
+	// Open returns an empty store, which tells the time by now. It is closed
+	// by a Cleanup of t; closing it twice must do no harm.
+	Open func(t *testing.T, now func() time.Time) store.Store
+	// Reopen closes a store that Open returned and opens it again, with what
+	// it holds. Where it is nil, durability isn't tested.
+	Reopen func(t *testing.T, s store.Store, now func() time.Time) store.Store
+}
+
+// Run tests a store.
+func Run(t *testing.T, b Backend) {
+	for name, test := range map[string]func(*testing.T, Backend){
+		"Keys":     testKeys,
+		"Limiter":  testLimiter,
+		"Gather":   testGather,
+		"Append":   testAppend,
+		"Rebase":   testRebase,
+		"Deletion": testDeletion,
+		"Sessions": testSessions,
+		"Names":    testNames,
+		"Files":    testFiles,
+		"Chunks":   testChunks,
+		"Text":     testText,
+		"Vector":   testVector,
+		"Recall":   testRecall,
+		"Contexts": testContexts,
+		"Closing":  testClosing,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, b) })
+	}
+}
+
+// fixture is an empty store with a clock of its own.
+type fixture struct {
+	store.Store
+	*testing.T
+	backend Backend
+	clock   *clock
+}
+
+func (b Backend) fixture(t *testing.T) *fixture {
+	t.Helper()
+	c := &clock{t: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
+	return &fixture{Store: b.Open(t, c.now), T: t, backend: b, clock: c}
+}
+
+// each runs subtests, each with an empty store.
+func (b Backend) each(t *testing.T, tests map[string]func(*fixture)) {
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) { test(b.fixture(t)) })
+	}
+}
+
+// reopen closes the store and opens it again.
+func (f *fixture) reopen() {
+	f.Helper()
+	if f.backend.Reopen == nil {
+		f.Skip("this store can't be reopened")
+	}
+	f.Store = f.backend.Reopen(f.T, f.Store, f.clock.now)
+}
+
+// ok ends the test if err is one.
+func (f *fixture) ok(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// clock is a time that only moves when it is told to.
+type clock struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.t
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t = c.t.Add(d)
+}
+
+// generous is a limit that isn't what a test is about.
+const generous = 1_000_000
+
+func (f *fixture) gather(tenant, session string, tokens, messages int) store.Gathered {
+	f.Helper()
+	g, err := f.Gather(context.Background(), store.GatherRequest{
+		Tenant: tenant, Limit: generous, Session: session, Tokens: tokens, Messages: messages,
+	})
+	f.ok(err)
+	return g
+}
+
+// all gathers the whole session.
+func (f *fixture) all(tenant, session string) store.Gathered {
+	f.Helper()
+	return f.gather(tenant, session, generous, generous)
+}
+
+// save appends an exchange at the session's end.
+func (f *fixture) save(tenant, session string, e store.Exchange) int64 {
+	f.Helper()
+	f.clock.advance(time.Millisecond)
+	seq, err := f.Append(context.Background(), store.Append{
+		Tenant: tenant, Session: session, Exchange: e, Mark: f.gather(tenant, session, 0, 0).Mark,
+	})
+	f.ok(err)
+	return seq
+}
+
+// turn is an exchange of a question and an answer of 10 tokens each.
+func turn(id string) store.Exchange {
+	return exchange(id, 10, 10)
+}
+
+// exchange has a message for each number of tokens.
+func exchange(id string, tokens ...int) store.Exchange {
+	e := store.Exchange{
+		ID:      id,
+		Created: time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC),
+		Model:   "openai/gpt-5-mini",
+		Finish:  "stop",
+	}
+	for i, n := range tokens {
+		role := []string{"user", "assistant"}[i%2]
+		m := store.Message{JSON: fmt.Appendf(nil, `{"role":%q,"content":"%s, message %d"}`, role, id, i), Tokens: n}
+		copy(m.Digest[:], fmt.Sprintf("%s/%d", id, i))
+		e.Messages = append(e.Messages, m)
+	}
+	return e
+}
+
+// ids lists the exchanges' IDs, separated by spaces.
+func ids(list []store.Exchange) string {
+	var all []string
+	for _, e := range list {
+		all = append(all, e.ID)
+	}
+	return strings.Join(all, " ")
+}
