@@ -1,0 +1,155 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// appendQuery tells all that an append must know of its session.
+const appendQuery = `
+	SELECT coalesce(s.id, 0), coalesce(s.seq, 0), coalesce(s.appended, 0), coalesce(s.touched, 0),
+		coalesce((SELECT max(touched) FROM sessions WHERE tenant = ?1), 0),
+		EXISTS (SELECT 1 FROM deletions WHERE tenant = ?1 AND digest = ?2 AND epoch > ?3),
+		(SELECT id FROM exchanges WHERE session = s.id AND name = ?4)
+	FROM (SELECT 1) LEFT JOIN sessions s ON s.tenant = ?1 AND s.digest = ?2`
+
+// sessionState is a session as an append finds it.
+type sessionState struct {
+	id       int64 // 0 where it is yet to be added
+	seq      int64 // of the newest exchange
+	appended int64 // tokens, ever
+	touched  int64 // its place in the listing
+}
+
+// Append saves an exchange.
+func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
+	if a.Session == "" {
+		return 0, errors.New("sqlite: append to a session without a name")
+	}
+	var seq int64
+	err := s.writer.write(ctx, 1, func(c *conn) (err error) {
+		seq, err = s.append(c, &a)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return seq, nil
+}
+
+func (s *Store) append(c *conn, a *store.Append) (int64, error) {
+	tenant, err := s.addTenant(c, a.Tenant)
+	if err != nil {
+		return 0, err
+	}
+	digest := sessionDigest(a.Session)
+	var d sessionState
+	var latest int64
+	var deleted bool
+	var same sql.NullInt64
+	err = c.row(appendQuery, tenant, digest, a.Mark.Epoch, a.Exchange.ID).
+		Scan(&d.id, &d.seq, &d.appended, &d.touched, &latest, &deleted, &same)
+	switch {
+	case err != nil:
+		return 0, err
+	case deleted, d.seq < a.Mark.Seq:
+		// The latter: it was deleted so long ago that it isn't on record any more.
+		return 0, store.ErrDeleted
+	case same.Valid:
+		return same.Int64 & seqMask, nil
+	case d.seq == seqMask:
+		return 0, fmt.Errorf("sqlite: a session can't have more than %d exchanges", int64(seqMask))
+	}
+	e, replaces := a.Exchange, a.Replaces
+	if a.Rebase != nil && d.seq > a.Mark.Seq {
+		newer, err := exchangesAfter(c, d.id, max(a.Mark.Seq, 0))
+		if err != nil {
+			return 0, err
+		}
+		if e, replaces = a.Rebase(newer); len(e.Messages) == 0 {
+			return 0, nil
+		}
+		if e.ID != a.Exchange.ID {
+			err := c.row(`SELECT id FROM exchanges WHERE session = ? AND name = ?`, d.id, e.ID).Scan(&same)
+			if !errors.Is(err, store.ErrNotFound) {
+				return same.Int64 & seqMask, err
+			}
+		}
+	}
+	if d.id == 0 {
+		if d.id, err = s.addSession(c, tenant, digest, a.Session); err != nil {
+			return 0, err
+		}
+	}
+	if replaces != 0 {
+		if err := removeExchange(c, d.id, replaces); err != nil {
+			return 0, err
+		}
+	}
+	// The session that is first in the listing stays where it is in the index.
+	if d.touched == 0 || d.touched < latest {
+		d.touched = latest + 1
+	}
+	return d.seq + 1, s.insertExchange(c, d, &e)
+}
+
+func exchangesAfter(c *conn, session, seq int64) ([]store.Exchange, error) {
+	rows, err := c.query(`SELECT `+exchangeColumns+` FROM exchanges e WHERE e.id > ? AND e.id <= ? ORDER BY e.id`,
+		session<<32|seq, session<<32|seqMask)
+	if err != nil {
+		return nil, err
+	}
+	var newer []store.Exchange
+	err = each(context.Background(), rows, func() (bool, error) {
+		var r exchangeRow
+		if err := rows.Scan(r.columns()...); err != nil {
+			return false, err
+		}
+		e, err := r.exchange()
+		newer = append(newer, e)
+		return true, err
+	})
+	return newer, err
+}
+
+func (s *Store) addSession(c *conn, tenant int64, digest []byte, name string) (id int64, err error) {
+	now := s.now().UnixMilli()
+	err = c.row(`INSERT INTO sessions (tenant, digest, name, created, updated, touched, seq, messages, tokens, appended)
+		VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0) RETURNING id`,
+		tenant, digest, name, now, now).Scan(&id)
+	return id, err
+}
+
+func removeExchange(c *conn, session, seq int64) error {
+	var messages, tokens int64
+	err := c.row(`DELETE FROM exchanges WHERE id = ? AND session = ? RETURNING count, tokens`, session<<32+seq, session).
+		Scan(&messages, &tokens)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return c.exec(`UPDATE sessions SET messages = messages - ?, tokens = tokens - ? WHERE id = ?`, messages, tokens, session)
+}
+
+// insertExchange adds an exchange to the session that d describes.
+func (s *Store) insertExchange(c *conn, d sessionState, e *store.Exchange) error {
+	array, meta := store.EncodeMessages(e.Messages)
+	tokens := e.Tokens()
+	err := c.exec(`INSERT INTO exchanges (id, session, name, position, created, model, finish, hidden, carried, passages, count, tokens, messages, meta)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		d.id<<32|(d.seq+1), d.id, e.ID, d.appended, e.Created.UnixMilli(), e.Model, e.Finish, e.Hidden, e.Carried[:],
+		store.EncodeRefs(e.Passages), len(e.Messages), tokens, array, meta)
+	if err != nil {
+		return err
+	}
+	return c.exec(`UPDATE sessions SET seq = seq + 1, updated = ?2, touched = ?3,
+			messages = messages + ?4, tokens = tokens + ?5, appended = appended + ?5
+		WHERE id = ?1`,
+		d.id, s.now().UnixMilli(), d.touched, len(e.Messages), tokens)
+}

@@ -1,0 +1,72 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// conn is the writer's connection, with its statements prepared once. A write
+// that has begun is not broken off, so that nothing here takes a context.
+type conn struct {
+	c          *sql.Conn
+	statements map[string]*sql.Stmt
+}
+
+func (c *conn) prepare(query string) (*sql.Stmt, error) {
+	if st := c.statements[query]; st != nil {
+		return st, nil
+	}
+	st, err := c.c.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, failure(context.Background(), err)
+	}
+	c.statements[query] = st
+	return st, nil
+}
+
+func (c *conn) exec(query string, args ...any) error {
+	_, err := c.count(query, args...)
+	return err
+}
+
+// count is exec that tells how many rows were written.
+func (c *conn) count(query string, args ...any) (int64, error) {
+	st, err := c.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	result, err := st.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, failure(context.Background(), err)
+	}
+	return result.RowsAffected()
+}
+
+// script runs several statements.
+func (c *conn) script(text string) error {
+	_, err := c.c.ExecContext(context.Background(), text)
+	return failure(context.Background(), err)
+}
+
+func (c *conn) query(query string, args ...any) (*sql.Rows, error) {
+	st, err := c.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := st.QueryContext(context.Background(), args...)
+	return rows, failure(context.Background(), err)
+}
+
+func (c *conn) row(query string, args ...any) row {
+	rows, err := c.query(query, args...)
+	return row{ctx: context.Background(), rows: rows, err: err}
+}
+
+func (c *conn) close() error {
+	var errs []error
+	for _, st := range c.statements {
+		errs = append(errs, st.Close())
+	}
+	return errors.Join(append(errs, c.c.Close())...)
+}

@@ -1,0 +1,50 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// fileLock tells the store that opens a file whether another one, of this
+// process or of another, has it open: what that one is busy with must not be
+// taken for something that a dead process left behind. The operating system
+// lets go of it when a process dies.
+//
+// It isn't taken on the database itself: closing that would drop the locks that
+// SQLite holds there.
+type fileLock struct{ f *os.File }
+
+// acquire takes the lock, alone if nobody else has it.
+func acquire(path string) (l *fileLock, alone bool, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, false, err
+	}
+	l = &fileLock{f}
+	err = l.flock(syscall.LOCK_EX | syscall.LOCK_NB)
+	alone = err == nil
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = l.share()
+	}
+	if err != nil {
+		return nil, false, errors.Join(err, l.release())
+	}
+	return l, alone, nil
+}
+
+// share lets others in.
+func (l *fileLock) share() error { return l.flock(syscall.LOCK_SH) }
+
+func (l *fileLock) flock(how int) error {
+	for {
+		err := syscall.Flock(int(l.f.Fd()), how)
+		if !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+func (l *fileLock) release() error { return l.f.Close() }

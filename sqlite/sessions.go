@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// Session describes a session.
+func (s *Store) Session(ctx context.Context, tenant, session string) (store.Session, error) {
+	id, err := s.tenant(ctx, tenant)
+	if err != nil {
+		return store.Session{}, err
+	}
+	d := store.Session{ID: session}
+	var created, updated int64
+	err = s.row(ctx, `SELECT created, updated, messages, tokens FROM sessions WHERE tenant = ? AND digest = ?`, id, sessionDigest(session)).
+		Scan(&created, &updated, &d.Messages, &d.Tokens)
+	if err != nil {
+		return store.Session{}, err
+	}
+	d.Created, d.Updated = fromMilli(created), fromMilli(updated)
+	return d, nil
+}
+
+// ListSessions returns sessions, the most recently updated first.
+func (s *Store) ListSessions(ctx context.Context, tenant, after string, limit int) ([]store.Session, error) {
+	id, err := s.tenant(ctx, tenant)
+	if errors.Is(err, store.ErrNotFound) && after == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	touched := int64(math.MaxInt64)
+	if after != "" {
+		err := s.row(ctx, `SELECT touched FROM sessions WHERE tenant = ? AND digest = ?`, id, sessionDigest(after)).Scan(&touched)
+		if err != nil {
+			return nil, err
+		}
+	}
+	rows, err := s.query(ctx, `SELECT name, created, updated, messages, tokens FROM sessions
+		WHERE tenant = ? AND touched < ? ORDER BY touched DESC LIMIT ?`, id, touched, max(limit, 0))
+	if err != nil {
+		return nil, err
+	}
+	var list []store.Session
+	err = each(ctx, rows, func() (bool, error) {
+		var d store.Session
+		var created, updated int64
+		if err := rows.Scan(&d.ID, &created, &updated, &d.Messages, &d.Tokens); err != nil {
+			return false, err
+		}
+		d.Created, d.Updated = fromMilli(created), fromMilli(updated)
+		list = append(list, d)
+		return true, nil
+	})
+	return list, err
+}
+
+// Joined to the session, so that one that is gone differs from one at its end.
+const exchangesQuery = `SELECT ` + exchangeColumns + `
+	FROM sessions s LEFT JOIN exchanges e ON ` + inSession + ` AND e.id > (s.id << 32) + ?3 AND e.id < (s.id << 32) + ?4
+	WHERE s.tenant = ?1 AND s.digest = ?2
+	ORDER BY e.id `
+
+// Exchanges returns exchanges of a session.
+func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order store.Order) ([]store.Exchange, error) {
+	id, err := s.tenant(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	query, low, high := exchangesQuery+`LIMIT ?5`, after, int64(seqMask+1)
+	if order == store.Descending {
+		query, low = exchangesQuery+`DESC LIMIT ?5`, 0
+		if after != 0 {
+			high = after
+		}
+	}
+	// One row at least, for the session itself.
+	rows, err := s.query(ctx, query, id, sessionDigest(session), low, high, max(limit, 1))
+	if err != nil {
+		return nil, err
+	}
+	found := false
+	var list []store.Exchange
+	err = each(ctx, rows, func() (bool, error) {
+		found = true
+		var r exchangeRow
+		if err := rows.Scan(r.columns()...); err != nil {
+			return false, err
+		}
+		if !r.id.Valid || limit <= 0 {
+			return false, nil
+		}
+		e, err := r.exchange()
+		list = append(list, e)
+		return true, err
+	})
+	if err == nil && !found {
+		err = store.ErrNotFound
+	}
+	return list, err
+}
+
+// DeleteSession removes a session, and voids the appends of requests that began
+// before.
+func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error {
+	if session == "" {
+		return store.ErrNotFound
+	}
+	var existed, purged bool
+	var id int64
+	err := s.writer.write(ctx, purgeBatch, func(c *conn) error {
+		t, err := s.addTenant(c, tenant)
+		if err != nil {
+			return err
+		}
+		digest := sessionDigest(session)
+		if err := s.void(c, t, digest); err != nil {
+			return err
+		}
+		err = c.row(`DELETE FROM sessions WHERE tenant = ? AND digest = ? RETURNING id`, t, digest).Scan(&id)
+		if errors.Is(err, store.ErrNotFound) {
+			existed = false
+			return nil // not an error here: that would undo the above
+		}
+		if err != nil {
+			return err
+		}
+		existed = true
+		if err := c.exec(`INSERT INTO purges (session) VALUES (?)`, id); err != nil {
+			return err
+		}
+		purged, err = purgeSession(c, id)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case !existed:
+		return store.ErrNotFound
+	case purged:
+		return nil
+	}
+	return s.finishPurge(ctx, func(c *conn) (bool, error) { return purgeSession(c, id) })
+}
+
+// void records the deletion of a session, existing or not, and forgets those
+// that no request can still be older than.
+func (s *Store) void(c *conn, tenant int64, digest []byte) error {
+	now := s.now()
+	if err := c.exec(`DELETE FROM deletions WHERE created < ?`, now.Add(-voidFor).UnixMilli()); err != nil {
+		return err
+	}
+	var epoch int64
+	if err := c.row(`UPDATE tenants SET deletions = deletions + 1 WHERE id = ? RETURNING deletions`, tenant).Scan(&epoch); err != nil {
+		return err
+	}
+	return c.exec(`INSERT INTO deletions (tenant, digest, epoch, created) VALUES (?, ?, ?, ?)
+		ON CONFLICT DO UPDATE SET epoch = excluded.epoch, created = excluded.created`,
+		tenant, digest, epoch, now.UnixMilli())
+}
+
+var _ store.Sessions = (*Store)(nil)

@@ -1,0 +1,108 @@
+// Package sqlite is the embedded store: one SQLite file, no server, no cgo.
+//
+// All writes go through one goroutine, which gathers those that wait into one
+// transaction, so that they share the cost of making it durable; see writer.
+// Reads have connections of their own and see the last committed state. Work
+// that would hold the writer for long (indexing or removing a large file) is
+// cut into steps, so that appends get in between.
+//
+// Request rates are counted in the process's memory: a file has one proxy.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// errClosed is what a store answers once Close was called.
+var errClosed = errors.New("sqlite: the store is closed")
+
+// Synchronous says what a write waits for before it counts as done.
+type Synchronous string
+
+const (
+	// Full waits until the write is on the disk: it survives a power cut.
+	Full Synchronous = "full"
+	// Normal waits until the operating system has it: it survives a crash of
+	// the process, but a power cut can take the last seconds away.
+	Normal Synchronous = "normal"
+)
+
+// Options adjust a Store. The zero value is right for most.
+type Options struct {
+	// Synchronous is what writes wait for. Default: Full.
+	Synchronous Synchronous
+	// Readers is how many reads run at once. Default: 8.
+	Readers int
+	// Now tells the time. Default: time.Now.
+	Now func() time.Time
+}
+
+// Store is a store.Store in one SQLite file.
+type Store struct {
+	now     func() time.Time
+	rates   *rates
+	writer  *writer
+	readers *sql.DB
+	lock    *fileLock
+
+	statements sync.Map // of readers: query text to *sql.Stmt
+	tenants    sync.Map // name to id of tenants known to be in the file
+
+	// stop ends the work in the background, which tasks counts.
+	ctx   context.Context
+	stop  context.CancelFunc
+	tasks sync.WaitGroup
+
+	closing sync.RWMutex
+	closed  bool
+}
+
+// Ping tells whether the file can be read.
+func (s *Store) Ping(ctx context.Context) error {
+	var one int
+	return s.row(ctx, `SELECT 1 FROM sqlite_schema LIMIT 1`).Scan(&one)
+}
+
+// Close waits for writes under way and closes the file. Removals under way stop
+// at their next step, and go on when the file is opened again.
+func (s *Store) Close() error {
+	s.closing.Lock()
+	closed := s.closed
+	s.closed = true
+	s.closing.Unlock()
+	if closed {
+		return nil
+	}
+	s.stop()
+	s.tasks.Wait()
+	// The writer goes last: whoever closes the last connection folds the
+	// write-ahead log into the database.
+	err := errors.Join(s.readers.Close(), s.writer.close(), s.lock.release())
+	if err != nil {
+		return fmt.Errorf("sqlite: close: %w", err)
+	}
+	return nil
+}
+
+// background runs task, which must end soon after its context does, and returns
+// a channel that receives its result.
+func (s *Store) background(task func(context.Context) error) <-chan error {
+	result := make(chan error, 1)
+	s.closing.RLock()
+	defer s.closing.RUnlock()
+	if s.closed {
+		result <- errClosed
+		return result
+	}
+	s.tasks.Go(func() { result <- task(s.ctx) })
+	return result
+}
+
+var _ store.Store = (*Store)(nil)

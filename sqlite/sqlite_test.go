@@ -1,0 +1,46 @@
+package sqlite
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/store"
+	"github.com/backstory-proxy/backstory/store/storetest"
+)
+
+// openAt opens the store in the file at path for the time of the test.
+func openAt(t testing.TB, path string, o Options) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestStore(t *testing.T) {
+	paths := make(map[store.Store]string)
+	open := func(t *testing.T, path string, now func() time.Time) store.Store {
+		s := openAt(t, path, Options{Now: now})
+		paths[s] = path
+		return s
+	}
+	storetest.Run(t, storetest.Backend{
+		Open: func(t *testing.T, now func() time.Time) store.Store {
+			return open(t, filepath.Join(t.TempDir(), "backstory.db"), now)
+		},
+		Reopen: func(t *testing.T, s store.Store, now func() time.Time) store.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			return open(t, paths[s], now)
+		},
+	})
+}
