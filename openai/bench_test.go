@@ -1,0 +1,89 @@
+package openai_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/backstory-proxy/backstory/openai"
+)
+
+// sizedRequest is a request of about size bytes, with the extension fields
+// spread over it.
+func sizedRequest(size int) []byte {
+	turn := `{"role":"user","content":` + strconv.Quote(strings.Repeat("What is the refund window?\n", 8)) + `},` +
+		`{"role":"assistant","content":` + strconv.Quote(strings.Repeat("Thirty days, it says \"here\".", 12)) + `},`
+	return []byte(`{"model":"openai/gpt-4o-mini","sessionId":"s-1","temperature":0.7,"useRAG":true,"messages":[{"role":"system","content":"Be brief."},` +
+		strings.Repeat(turn, max(1, size/len(turn))) + `{"role":"user","content":"And now?"}],"saveToMemory":true,"stream":true,"ragQuery":"refund window"}`)
+}
+
+func benchmarkEdit(c *openai.Chat) openai.Edit {
+	return openai.Edit{
+		History:  [][]byte{[]byte(`{"role":"user","content":"earlier question"}`), []byte(`{"role":"assistant","content":"earlier answer"}`)},
+		Quoted:   strings.Repeat("A passage of a file. ", 100),
+		QuotedIn: c.LastUser(),
+	}
+}
+
+var sizes = []int{10 << 10, 100 << 10, 1 << 20}
+
+func BenchmarkUpstream(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			body := sizedRequest(size)
+			c := parse(b, string(body))
+			e := benchmarkEdit(c)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Upstream(e)
+			}
+		})
+	}
+}
+
+func BenchmarkParseChat(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			body := sizedRequest(size)
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := openai.ParseChat(body, defaults); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkStream measures one chunk of a stream under way, in a write of its
+// own.
+func BenchmarkStream(b *testing.B) {
+	event := []byte(events(`{"id":"chatcmpl-A1b2C3","object":"chat.completion.chunk","created":1746900985,"model":"openai/gpt-4o-mini","service_tier":"default","system_fingerprint":"fp_79b79be41f","choices":[{"index":0,"delta":{"content":" word"},"logprobs":null,"finish_reason":null}]}`))
+	b.SetBytes(int64(len(event)))
+	b.ReportAllocs()
+	newStream := func() *openai.Stream {
+		return &openai.Stream{Metadata: []byte(meta), Forward: func([]byte) error { return nil }}
+	}
+	s := newStream()
+	for i := 0; b.Loop(); i++ {
+		if i%1000 == 0 { // a long reply
+			s = newStream()
+		}
+		if err := s.Write(event); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkParseReply(b *testing.B) {
+	body := []byte(`{"id":"c","model":"a/b","choices":[{"index":0,"message":{"role":"assistant","content":` + strconv.Quote(strings.Repeat("Some words.\n", 300)) + `},"finish_reason":"stop"}],"usage":{"total_tokens":900}}`)
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		openai.AddMetadata(body, []byte(meta))
+		openai.ParseReply(body)
+	}
+}

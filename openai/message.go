@@ -1,0 +1,152 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+)
+
+// Message is one message of a chat request.
+type Message struct {
+	Role string
+	JSON []byte // the message object
+
+	content    gjson.Result
+	start, end int // offsets of JSON in the body
+}
+
+// ParseMessage reads a message object that stands alone, such as a stored one.
+// JSON must not change afterwards.
+func ParseMessage(json []byte) Message {
+	v := gjson.Parse(unsafeString(json))
+	return Message{Role: v.Get("role").String(), JSON: json, content: v.Get("content"), end: len(json)}
+}
+
+// System reports whether the message instructs the model rather than speaks in
+// the conversation. Such messages are never saved.
+func (m *Message) System() bool { return m.Role == "system" || m.Role == "developer" }
+
+// ToolResult reports whether the message answers a call of the assistant.
+func (m *Message) ToolResult() bool { return m.Role == "tool" || m.Role == "function" }
+
+// Get returns a member of the message object.
+func (m *Message) Get(path string) gjson.Result {
+	return gjson.Parse(unsafeString(m.JSON)).Get(path)
+}
+
+// Each calls f for every member of the message object, null ones excepted.
+func (m *Message) Each(f func(name string, v gjson.Result)) {
+	gjson.Parse(unsafeString(m.JSON)).ForEach(func(key, v gjson.Result) bool {
+		if v.Type != gjson.Null {
+			f(key.Str, v)
+		}
+		return true
+	})
+}
+
+// Content returns the content member.
+func (m *Message) Content() gjson.Result { return m.content }
+
+// Text is what the message says in words: the content, or its text parts
+// joined by line ends.
+func (m *Message) Text() string {
+	if m.content.Type == gjson.String {
+		return strings.Clone(m.content.Str)
+	}
+	var b strings.Builder
+	for _, part := range m.content.Array() {
+		if t := part.Get("text"); part.Get("type").Str == "text" && t.Type == gjson.String {
+			if b.Len() > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(t.Str)
+		}
+	}
+	return b.String()
+}
+
+func readMessages(body []byte, v gjson.Result) ([]Message, error) {
+	if !v.IsArray() {
+		return nil, Invalid("messages", "Invalid type for 'messages': expected an array of messages.")
+	}
+	text := unsafeString(body)
+	var messages []Message
+	var err error
+	v.ForEach(func(_, m gjson.Result) bool {
+		i := len(messages)
+		if !m.IsObject() {
+			err = Invalid(elementName(i, ""), "Invalid type for '%s': expected an object.", elementName(i, ""))
+			return false
+		}
+		start := offset(text, m.Raw)
+		msg := Message{JSON: body[start : start+len(m.Raw)], start: start, end: start + len(m.Raw)}
+		if err = msg.read(i, m); err != nil {
+			return false
+		}
+		messages = append(messages, msg)
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) == 0 {
+		return nil, Invalid("messages", "Invalid 'messages': empty array. Expected at least one message.")
+	}
+	return messages, nil
+}
+
+// read checks one message and takes from it what is needed later. A message
+// that names its role or content twice is refused: see known.
+func (msg *Message) read(i int, m gjson.Result) error {
+	var role gjson.Result
+	var err error
+	m.ForEach(func(key, value gjson.Result) bool {
+		switch key.String() {
+		case "role":
+			if role.Exists() {
+				err = Invalid(elementName(i, ".role"), "'%s' is given more than once.", elementName(i, ".role"))
+			}
+			role = value
+		case "content":
+			if msg.content.Exists() {
+				err = Invalid(elementName(i, ".content"), "'%s' is given more than once.", elementName(i, ".content"))
+			}
+			msg.content = value
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	if role.Type != gjson.String || role.Str == "" {
+		return Invalid(elementName(i, ".role"), "Missing or invalid '%s': expected a string.", elementName(i, ".role"))
+	}
+	msg.Role = role.Str
+	return msg.checkContent(i)
+}
+
+// checkContent enforces that content is a string or an array of parts; it may
+// be null or absent where the format allows that, and in roles that we don't
+// know.
+func (msg *Message) checkContent(i int) error {
+	switch {
+	case msg.content.Type == gjson.String:
+		return nil
+	case msg.content.IsArray():
+		var err error
+		msg.content.ForEach(func(_, part gjson.Result) bool {
+			if !part.IsObject() {
+				err = Invalid(elementName(i, ".content"), "Invalid '%s': each part must be an object with a 'type'.", elementName(i, ".content"))
+			}
+			return err == nil
+		})
+		return err
+	case msg.content.Type == gjson.Null: // or absent
+		switch msg.Role {
+		case "system", "developer", "user", "tool":
+			return Invalid(elementName(i, ".content"), "Missing '%s': a %s message needs a string or an array of parts.", elementName(i, ".content"), msg.Role)
+		}
+		return nil
+	}
+	return Invalid(elementName(i, ".content"), "Invalid type for '%s': expected a string or an array of parts.", elementName(i, ".content"))
+}
