@@ -1,0 +1,131 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+func TestTurnExchange(t *testing.T) {
+	said, calls := message("a:a"), message("c:1")
+	for _, c := range []struct {
+		name   string
+		reply  openai.Reply
+		closed bool
+
+		save, hidden bool
+		finish       string
+		messages     string
+	}{
+		{"finished", openai.Reply{Message: said, Finish: "stop", HasText: true}, false, true, false, "stop", "u:A a:a"},
+		{"finished at its limit", openai.Reply{Message: said, Finish: "length", HasText: true}, false, true, false, "length", "u:A a:a"},
+		{"calls tools", openai.Reply{Message: calls, Finish: "tool_calls", HasCalls: true}, false, true, false, "tool_calls", "u:A c:1"},
+		{"says nothing", openai.Reply{Message: message("a:"), Finish: "stop"}, false, true, true, "stop", "u:A a:"},
+		{"failed", openai.Reply{Failed: true}, false, false, false, "", ""},
+		{"failed in the middle", openai.Reply{Message: said, HasText: true, Failed: true}, false, false, false, "", ""},
+		{"failed, and the client left", openai.Reply{Message: said, HasText: true, Failed: true}, true, false, false, "", ""},
+		{"broken off by the router", openai.Reply{Message: said, HasText: true}, false, false, false, "", ""},
+		{"without a message", openai.Reply{Finish: "stop"}, false, false, false, "", ""},
+		{"the client left behind some text", openai.Reply{Message: said, HasText: true}, true, true, false, "client_closed", "u:A a:a"},
+		{"the client left at the very end", openai.Reply{Message: said, Finish: "stop", HasText: true}, true, true, false, "client_closed", "u:A a:a"},
+		{"the client left ahead of any text", openai.Reply{Message: message("a:")}, true, true, true, "client_closed", "u:A a:"},
+		{"the client left ahead of anything", openai.Reply{}, true, true, true, "client_closed", "u:A"},
+		{"the client left in the middle of a call", openai.Reply{Message: calls, HasText: true, HasCalls: true}, true, true, true, "client_closed", "u:A c:1"},
+		{"the client left behind a whole call", openai.Reply{Message: calls, Finish: "tool_calls", HasCalls: true}, true, true, false, "client_closed", "u:A c:1"},
+		{"too large to be kept", openai.Reply{Finish: "stop", Truncated: true}, false, false, false, "", ""},
+		{"too large to be kept, and the client left", openai.Reply{Truncated: true}, true, false, false, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newSession(t).ask("s:x u:A")
+			c.reply.Model = "m"
+			turn := r.turn(&c.reply, c.closed)
+			turn.Passages = []store.ChunkRef{{FileID: "f", N: 3}}
+			e, save := turn.Exchange()
+			if save != c.save {
+				t.Fatalf("save = %t", save)
+			}
+			if !save {
+				return
+			}
+			if e.Hidden != c.hidden || e.Finish != c.finish || shorts(e.Messages) != c.messages {
+				t.Errorf("hidden %t, finish %q, messages %q", e.Hidden, e.Finish, shorts(e.Messages))
+			}
+			if e.ID != turn.ID || !e.Created.Equal(turn.Now) || e.Model != "m" || len(e.Passages) != 1 || e.Carried != (store.Digest{}) {
+				t.Errorf("the exchange is %+v", e)
+			}
+			for i := range e.Messages {
+				m := openai.ParseMessage(e.Messages[i].JSON)
+				if e.Messages[i].Digest != memory.Digest(&m) || e.Messages[i].Tokens != len(m.JSON) {
+					t.Errorf("message %d: %+v", i, e.Messages[i])
+				}
+			}
+		})
+	}
+}
+
+func TestTurnTellsWhatItCarried(t *testing.T) {
+	carried := func(list string) store.Digest {
+		r := newSession(t).ask(list)
+		e, _ := r.turn(&openai.Reply{Message: message("a:x"), Finish: "stop", HasText: true}, false).Exchange()
+		return e.Carried
+	}
+	if carried("u:A a:a u:B") != carried("s:x u:A a:a u:C") || carried("u:A a:a u:B") != carried("u:A a:a u:B c:1 r:1") {
+		t.Error("what follows the last user message is no part of it, nor are system messages")
+	}
+	if carried("u:A a:a u:B") == carried("u:A a:b u:B") || carried("u:A a:a u:B") == carried("u:B") {
+		t.Error("what is ahead of the last user message is part of it")
+	}
+}
+
+func TestTwoRequestsOfAClientThatAskedAgain(t *testing.T) {
+	partly := &openai.Reply{Message: []byte(`{"role":"assistant","content":"ha"}`), HasText: true}
+	whole := &openai.Reply{Message: []byte(`{"role":"assistant","content":"half"}`), HasText: true, Finish: "stop"}
+	begin := func() (*session, *request, *request) {
+		s := newSession(t).conversation("u:A a:a")
+		return s, s.ask("u:X"), s.ask("u:X")
+	}
+	s, left, again := begin()
+	left.end(partly, true)
+	again.end(whole, false)
+	if got, want := len(s.log), 2; got != want || s.log[1].Finish != "stop" {
+		t.Errorf("the one that was left ends first: %d exchanges, want %d: %s", got, want, s.saved())
+	}
+	s, left, again = begin()
+	again.end(whole, false)
+	left.end(partly, true)
+	if got, want := len(s.log), 2; got != want || s.log[1].Finish != "stop" {
+		t.Errorf("the one that was left ends last: %d exchanges, want %d: %s", got, want, s.saved())
+	}
+	s, left, again = begin()
+	left.end(whole, false)
+	again.end(whole, false)
+	if got, want := len(s.log), 3; got != want {
+		t.Errorf("both replies were delivered: %d exchanges, want %d: %s", got, want, s.saved())
+	}
+}
+
+func TestRemainder(t *testing.T) {
+	for _, c := range []struct {
+		name, newer, said string
+		from, want        int
+	}{
+		{"nothing was saved", "", "u:A a:a u:B", 0, 0},
+		{"all of it", "u:A a:a u:C a:c", "u:A a:a u:B", 0, 2},
+		{"never the new message", "u:A a:a u:B a:b", "u:A a:a u:B", 0, 2},
+		{"in several exchanges", "u:A a:a | u:B a:b", "u:A a:a u:B a:b u:C", 0, 4},
+		{"with others in between", "u:A a:a | u:X a:x | u:B a:b", "u:A a:a u:B a:b u:C", 0, 4},
+		{"the first part", "u:A a:a u:X a:x", "u:A a:a u:B a:b u:C", 0, 2},
+		{"not the first part", "u:B a:b", "u:A a:a u:B a:b u:C", 0, 0},
+		{"what was known before", "u:B a:b", "u:A a:a u:B a:b u:C", 2, 4},
+		{"nothing carried", "u:C a:c", "u:C", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSession(t).conversation(c.newer)
+			if got := memory.Remainder(s.log, memory.Conversation(parse(c.said)), c.from); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+}

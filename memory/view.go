@@ -1,0 +1,160 @@
+package memory
+
+import (
+	"crypto/sha256"
+	"slices"
+	"time"
+
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// Said is one message of a request that belongs to the conversation: all but
+// the system and developer messages.
+type Said struct {
+	Index  int // in the request's messages
+	Role   string
+	Digest store.Digest
+
+	answers string // id of the call whose result it is
+}
+
+// Conversation returns what a request says.
+func Conversation(messages []openai.Message) []Said {
+	said := make([]Said, 0, len(messages))
+	w := canonical{hash: sha256.New()}
+	for i := range messages {
+		if m := &messages[i]; !m.System() {
+			said = append(said, Said{Index: i, Role: m.Role, Digest: w.message(m), answers: answers(m)})
+		}
+	}
+	return said
+}
+
+// View is a session as one request sees it.
+type View struct {
+	// Groups are the earlier exchanges that the request doesn't carry itself,
+	// oldest first.
+	Groups []Group
+	// New is the index in the conversation of the first message that the
+	// session doesn't hold.
+	New int
+	// Replaces is the Seq of the exchange that this request repeats, or 0.
+	Replaces int64
+	// Carried identifies what the request carries ahead of its last user
+	// message, for the exchange to be saved.
+	Carried store.Digest
+	// Stored is, for a request that goes on with a turn (its last message is
+	// no user message), the exchange that holds the turn's user message; nil
+	// where there is none.
+	Stored *store.Exchange
+}
+
+// Look aligns a request with the end of its session. retried says that the
+// client marked the request as a retry.
+func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View {
+	user := lastUser(said)
+	v := View{Carried: digestAll(said[:user])}
+	if i := repeated(tail, said, v.Carried, retried, now); i >= 0 {
+		v.Replaces = tail[i].Seq
+		tail = slices.Delete(slices.Clone(tail), i, i+1)
+	}
+	log := read(tail)
+	whole := log
+	history := 0 // the index of the first message that isn't a template's
+	if isTemplate(tail, log, said, user, v.Carried) {
+		history = user
+		log = withoutTemplate(log, said[:user])
+	}
+	v.New = history
+	cut := false
+	if carried := history + resent(log, said[history:]); carried > history {
+		var a alignment
+		if a, cut = align(log, said[history:carried]); cut {
+			v.New += a.known
+			log = log[:a.line]
+		}
+	}
+
+	v.Stored = turnOf(tail, whole, said, v.New)
+
+	turns, last := split(log)
+	calling := false
+	switch {
+	case last < 0 || len(said) == 0:
+	case isResult(said[0].Role):
+		var ids []string
+		for i := 0; i < len(said) && isResult(said[i].Role); i++ {
+			ids = append(ids, said[i].answers)
+		}
+		if i := resume(turns, ids); i >= 0 {
+			turns, calling = turns[:i+1], true
+			v.Stored = userOf(tail, turns[i])
+		}
+	case cut && said[0].Role == "user":
+		turns[last] = untilAnswer(turns[last])
+	}
+	v.Groups = groups(tail, turns, calling)
+	return v
+}
+
+// resent is the number of messages, of those said, that the client may have
+// sent or got before: up to the last one of the assistant which another
+// message follows. A message of the assistant at the end is the beginning of
+// the reply that is asked for, unless the session knows it as a reply.
+func resent(log []line, said []Said) int {
+	n := len(said)
+	if n > 0 && said[n-1].Role == "assistant" && replied(log, said[max(0, n-2):]) {
+		return n
+	}
+	return carriedUntil(said)
+}
+
+// carriedUntil is the number of messages up to the last one of the assistant
+// which another message follows.
+func carriedUntil(said []Said) int {
+	n := len(said)
+	for n > 0 && said[n-1].Role == "assistant" {
+		n--
+	}
+	for n > 0 && said[n-1].Role != "assistant" {
+		n--
+	}
+	return n
+}
+
+// lastUser is the index of the last user message; 0 where there is none.
+func lastUser(said []Said) int {
+	for i := len(said) - 1; i > 0; i-- {
+		if said[i].Role == "user" {
+			return i
+		}
+	}
+	return 0
+}
+
+// turnOf is the stored exchange with the user message of the turn that the
+// request goes on with, where the request carries that message and the session
+// holds it.
+func turnOf(tail []store.Exchange, log []line, said []Said, fresh int) *store.Exchange {
+	u := lastUser(said)
+	if u >= min(fresh, len(said)-1) || said[u].Role != "user" {
+		return nil
+	}
+	for i := len(log) - 1; i >= 0; i-- {
+		if log[i].role == "user" && log[i].digest == said[u].Digest {
+			return &tail[log[i].exchange]
+		}
+	}
+	return nil
+}
+
+// userOf is the exchange with the turn's last user message.
+func userOf(tail []store.Exchange, turn []line) *store.Exchange {
+	for i := len(turn) - 1; i >= 0; i-- {
+		if turn[i].role == "user" {
+			return &tail[turn[i].exchange]
+		}
+	}
+	return nil
+}
