@@ -1,0 +1,18 @@
+// Package knowledge makes the tenant's files searchable: it reads them, cuts
+// them into passages, has those embedded, and finds passages for a question by
+// words and by vectors, fused by rank.
+//
+// Files come in as bytes from the upload, questions as text from the chat
+// request. Passages go out to store.Files, vectors and words to store.Searcher,
+// texts to embed.Embedder; nothing else leaves the package, and nothing is
+// kept in it.
+package knowledge
+
+import "github.com/backstory-proxy/backstory/knowledge/terms"
+
+// Terms returns the normalised words of a text as they are indexed: see
+// terms.Of.
+func Terms(text string) []string { return terms.Of(text) }
+
+// Query returns the words to search for: see terms.Query.
+func Query(text string) []string { return terms.Query(text) }

@@ -1,0 +1,163 @@
+package knowledge
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// outline walks over a document line by line and hands its pieces to a cutter:
+// headings, sentences of paragraphs, items of lists, rows of tables and lines
+// of code.
+type outline struct {
+	*cutter
+	path [6]string // the headings that the current line stands under, by level
+
+	paragraph int    // where the paragraph under way began; -1: none
+	fence     string // the mark that ends the code block under way; empty: none
+	next      border // of the piece that comes next
+	last      lineKind
+}
+
+type lineKind int
+
+const (
+	lineBlank lineKind = iota
+	lineText
+	lineItem
+	lineRow
+	lineCode
+	lineHeading
+)
+
+// pieces hands the pieces of the document to emit, in order.
+func (d *Document) pieces(count func(string) int, limit int, emit func(piece)) {
+	o := &outline{
+		cutter:    &cutter{text: d.Text, count: count, limit: limit, emit: emit},
+		paragraph: -1, next: borderHeading,
+	}
+	line := o.code
+	if d.Markdown {
+		line = o.markdown
+	}
+	// Blank lines belong to what stands ahead of them; those at the start
+	// to nothing.
+	start := len(d.Text) - len(strings.TrimLeft(d.Text, "\n"))
+	for start < len(d.Text) {
+		end := lineEnd(d.Text, start)
+		s := d.Text[start:end]
+		for end < len(d.Text) {
+			after := lineEnd(d.Text, end)
+			if !blank(d.Text[end:after]) {
+				break
+			}
+			end = after
+		}
+		followed := strings.TrimRight(s, "\n") // without its own line end
+		line(start, end, followed, end-start > len(s))
+		start = end
+	}
+	o.flush(len(d.Text))
+}
+
+// lineEnd returns the end of the line that starts at i, its \n included.
+func lineEnd(text string, i int) int {
+	if n := strings.IndexByte(text[i:], '\n'); n >= 0 {
+		return i + n + 1
+	}
+	return len(text)
+}
+
+// code takes a line of source code, which ends at end with the blank lines
+// that follow it, if any.
+func (o *outline) code(start, end int, s string, blankAfter bool) {
+	o.add(start, end, o.next)
+	o.next = borderSentence
+	if blankAfter {
+		o.next = borderBlock
+	}
+}
+
+// markdown takes a line of Markdown.
+func (o *outline) markdown(start, end int, s string, blankAfter bool) {
+	kind, level, title := o.classify(s)
+	if kind == lineText && o.paragraph >= 0 && o.last == lineText {
+		// A line of the paragraph under way, or what makes a heading of it.
+		if level := underline(s); level > 0 && lineEnd(o.text, o.paragraph) == start {
+			from := o.paragraph
+			o.paragraph = -1
+			o.heading(from, end, level, o.text[from:start])
+			return
+		}
+	} else {
+		o.flush(start)
+		// The second line of an item isn't the start of something new.
+		if kind != o.last && (kind != lineText || o.last != lineItem) {
+			o.next = max(o.next, borderBlock)
+		}
+	}
+	switch kind {
+	case lineHeading:
+		o.heading(start, end, level, title)
+		return
+	case lineText:
+		if o.paragraph < 0 {
+			o.paragraph = start
+		}
+		if blankAfter {
+			o.flush(end)
+		}
+	case lineItem:
+		o.sentences(start, end, o.next)
+		o.next = borderSentence
+	default:
+		o.add(start, end, o.next)
+		o.next = borderSentence
+	}
+	if blankAfter && o.fence == "" {
+		o.next = borderBlock
+	}
+	o.last = kind
+}
+
+// flush emits the paragraph under way, which ends at end.
+func (o *outline) flush(end int) {
+	if o.paragraph < 0 {
+		return
+	}
+	o.sentences(o.paragraph, end, o.next)
+	o.paragraph, o.next = -1, borderBlock
+}
+
+// heading emits a heading and makes it the one that what follows stands under.
+func (o *outline) heading(start, end, level int, title string) {
+	o.path[level-1] = clipTitle(title)
+	clear(o.path[level:])
+	var names []string
+	for _, t := range o.path {
+		if t != "" {
+			names = append(names, t)
+		}
+	}
+	o.section = strings.Join(names, " > ")
+	n, tokens := o.fit(o.text[start:end])
+	o.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: borderHeading, heading: start+n == end, section: o.section})
+	o.add(start+n, end, borderWord)
+	o.next, o.last = borderSentence, lineHeading
+}
+
+// maxTitle is where a heading is cut in a heading path, bytes: the path goes
+// into every passage of its section.
+const maxTitle = 120
+
+// clipTitle prepares a heading for the path: without marks, and not too long.
+func clipTitle(s string) string {
+	s = strings.Trim(strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), "#")), "*_")
+	if len(s) <= maxTitle {
+		return s
+	}
+	n := maxTitle
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return strings.TrimSpace(s[:n])
+}

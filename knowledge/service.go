@@ -1,0 +1,129 @@
+package knowledge
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// ErrEmbedding marks the errors of Ingest that came from the embedder: the
+// store is well. The embedder's own error is wrapped too.
+var ErrEmbedding = errors.New("the passages could not be embedded")
+
+// Options of a Service.
+type Options struct {
+	// Count returns the number of tokens of a text. Default: one per three
+	// bytes.
+	Count func(string) int
+	// Chunking says how files are cut.
+	Chunking Chunking
+	// EmbedTimeout is how long a search waits for the question's vector
+	// before words alone answer. Default: DefaultEmbedTimeout.
+	EmbedTimeout time.Duration
+}
+
+// DefaultEmbedTimeout: an embedding takes a few hundred milliseconds, and
+// somebody is waiting for the answer to begin.
+const DefaultEmbedTimeout = 3 * time.Second
+
+// Service is the knowledge of all tenants.
+type Service struct {
+	files    store.Files
+	searcher store.Searcher
+	embedder embed.Embedder
+	opts     Options
+}
+
+// New returns a Service over a store. embedder may be nil: search is by words
+// then.
+func New(files store.Files, searcher store.Searcher, embedder embed.Embedder, opts Options) *Service {
+	if opts.Count == nil {
+		opts.Count = func(s string) int { return (len(s) + 2) / 3 }
+	}
+	if opts.EmbedTimeout <= 0 {
+		opts.EmbedTimeout = DefaultEmbedTimeout
+	}
+	return &Service{files: files, searcher: searcher, embedder: embedder, opts: opts}
+}
+
+// Model names the vectors of the files that are ingested now, for store.File;
+// empty where there is no embedder.
+func (s *Service) Model() string {
+	if s.embedder == nil {
+		return ""
+	}
+	return s.embedder.Model()
+}
+
+// Prepared is a file that was read and cut, and is in no store yet.
+type Prepared struct {
+	name   string
+	chunks []store.Chunk
+}
+
+// Chunks is the number of passages.
+func (p *Prepared) Chunks() int { return len(p.chunks) }
+
+// Prepare reads a file and cuts it. It does no I/O: what it refuses
+// (*UnsupportedError, ErrNoText) is refused before anything is written.
+func (s *Service) Prepare(name string, content []byte) (*Prepared, error) {
+	doc, err := Read(name, content)
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{name: name, chunks: doc.Chunks(s.opts.Chunking, s.opts.Count)}, nil
+}
+
+// ingestStep is how many passages are embedded and written at a time; 1,000
+// vectors of 1,536 dimensions take 6 MB.
+const ingestStep = 1000
+
+// Ingest embeds the passages of a file that the store holds as FileUploaded,
+// adds them, and sets it to FileProcessed, when they are found, all together.
+//
+// After an error the file is still FileUploaded and nothing of it is found:
+// the caller removes it with DeleteFile, or tells with FinishFile and
+// FileError. The error wraps ErrEmbedding where the embedder failed, and
+// store.ErrDeleted where the file was deleted meanwhile.
+func (s *Service) Ingest(ctx context.Context, via embed.Caller, tenant, id string, p *Prepared) error {
+	for start := 0; start < len(p.chunks); start += ingestStep {
+		chunks := p.chunks[start:min(start+ingestStep, len(p.chunks))]
+		if err := s.embed(ctx, via, p.name, chunks); err != nil {
+			return err
+		}
+		if err := s.files.AddChunks(ctx, tenant, id, chunks); err != nil {
+			return fmt.Errorf("add the passages: %w", err)
+		}
+		for i := range chunks {
+			chunks[i].Vector = nil // written: the memory can go
+		}
+	}
+	if err := s.files.FinishFile(ctx, tenant, id, store.FileProcessed, ""); err != nil {
+		return fmt.Errorf("finish the file: %w", err)
+	}
+	return nil
+}
+
+// embed sets the vectors of passages. What they are about often stands in the
+// name of the file or in a heading only, so these are embedded with the text.
+func (s *Service) embed(ctx context.Context, via embed.Caller, name string, chunks []store.Chunk) error {
+	if s.embedder == nil {
+		return nil
+	}
+	texts := make([]string, len(chunks))
+	for i, c := range chunks {
+		texts[i] = name + "\n" + c.Section + "\n\n" + c.Text
+	}
+	vectors, err := s.embedder.Embed(ctx, via, texts)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrEmbedding, err)
+	}
+	for i := range chunks {
+		chunks[i].Vector = vectors[i]
+	}
+	return nil
+}
