@@ -1,0 +1,108 @@
+package demo
+
+import (
+	"maps"
+	"math"
+	"slices"
+)
+
+// maxQuote is the most bytes of a sentence that are quoted.
+const maxQuote = 400
+
+const (
+	// aroundWeight is how much a word counts that stands not in the sentence
+	// but in its heading, or in its file's name.
+	aroundWeight = 0.5
+	// replyWeight is how much what the assistant said counts against what it
+	// said it from.
+	replyWeight = 0.8
+)
+
+// candidate is a sentence that might be quoted.
+type candidate struct {
+	sentence
+	origin string // "From policy.md", "Earlier you said"
+	around string // file name and section
+	weight float64
+}
+
+// candidates returns every sentence that the request holds but those of the
+// question itself: of the passages first, then of the earlier messages, newest
+// first.
+func (c *chat) candidates() []candidate {
+	var all []candidate
+	for _, p := range c.passages {
+		origin := "From the passages"
+		if p.source != "" {
+			origin = "From " + p.source
+		}
+		for _, s := range sentences(p.text) {
+			all = append(all, candidate{s, origin, p.source + " " + p.section, 1})
+		}
+	}
+	for i := len(c.messages) - 1; i >= 0; i-- {
+		m := c.messages[i]
+		origin, weight := "Earlier you said", 1.0
+		switch {
+		case i == c.lastUser || m.role != "user" && m.role != "assistant":
+			continue
+		case m.role == "assistant":
+			origin, weight = "Earlier I said", replyWeight
+		}
+		_, own := cutPassages(m.text)
+		for _, s := range sentences(own) {
+			if !isQuestion(s.text) && !isStock(s.text) {
+				all = append(all, candidate{s, origin, "", weight})
+			}
+		}
+	}
+	return all
+}
+
+// fittest returns the candidate that has most of the question's words, each
+// weighed by how rare it is among the candidates; the first of several. One that
+// says nothing beyond the question doesn't answer it.
+func fittest(question string, all []candidate) (best candidate, found bool) {
+	asked := set(terms(question))
+	inOrder := slices.Sorted(maps.Keys(asked)) // so that equal sums are equal to the last bit
+	inText := make([]map[string]bool, len(all))
+	inAll := make([]map[string]bool, len(all))
+	seen := make(map[string]int)
+	for i, c := range all {
+		text := terms(c.text)
+		inText[i] = set(text)
+		inAll[i] = set(append(terms(c.heading+" "+c.around), text...))
+		for w := range inAll[i] {
+			seen[w]++
+		}
+	}
+	var top float64
+	for i, c := range all {
+		if !addsTo(asked, inText[i]) {
+			continue
+		}
+		var score float64
+		for _, w := range inOrder {
+			rarity := math.Log(1 + float64(len(all))/float64(max(seen[w], 1)))
+			switch {
+			case inText[i][w]:
+				score += rarity
+			case inAll[i][w]:
+				score += aroundWeight * rarity
+			}
+		}
+		if score *= c.weight; score > top {
+			best, top, found = c, score, true
+		}
+	}
+	return best, found
+}
+
+func addsTo(asked, text map[string]bool) bool {
+	for w := range text {
+		if !asked[w] {
+			return true
+		}
+	}
+	return false
+}
