@@ -1,0 +1,47 @@
+# What a checkout needs to be run, tested and packaged. `make help` lists it.
+
+GO      ?= go
+LDFLAGS := -w -s -X github.com/caddyserver/caddy/v2.CustomBinaryName=backstory
+TAGS    := nobadger,nomysql,nopgx
+BENCH   ?= .
+
+# The binary has no cgo in it. The linters look at the same build, so that what
+# they need is compiled once.
+NOCGO   := CGO_ENABLED=0 GOFLAGS=-trimpath
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build ./backstory: Caddy with Backstory
+	$(NOCGO) $(GO) build -ldflags '$(LDFLAGS)' -tags $(TAGS) -o backstory ./cmd/backstory
+
+.PHONY: run
+run: build ## start Backstory at http://localhost:8080/api/v1
+	./backstory run --config Caddyfile
+
+.PHONY: test
+test: lint ## check and test everything
+	$(GO) test -race -timeout 12m ./...
+
+.PHONY: lint
+lint: ## go vet, gofmt and staticcheck
+	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l); \
+		if [ -n "$$unformatted" ]; then echo "not gofmt'ed:"; echo "$$unformatted"; exit 1; fi
+	$(NOCGO) $(GO) vet -tags $(TAGS) ./...
+	$(NOCGO) $(GO) tool -modfile=tools/go.mod staticcheck -tags $(TAGS) ./...
+
+.PHONY: test-clients
+test-clients: build ## drive ./backstory with the OpenAI SDKs for Node and Go
+	./clients/run.sh
+
+.PHONY: bench
+bench: ## run the benchmarks (BENCH=pattern selects some)
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -f backstory

@@ -1,0 +1,229 @@
+// Package caddymodule builds Backstory into Caddy: the App, which holds what
+// requests and reloads share (the store, keys, plans, the embedder), the
+// handler in front of reverse_proxy, and their Caddyfile syntax.
+//
+// A request enters in Handler.ServeHTTP. The packages below decide what goes
+// into the prompt and what is kept; here they are given the request, the store
+// and the router, and their errors become replies.
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/knowledge"
+	"github.com/backstory-proxy/backstory/store"
+	"github.com/backstory-proxy/backstory/tokens"
+)
+
+func init() {
+	caddy.RegisterModule(new(App))
+}
+
+// App holds what all handlers share. Its configuration is the global option
+// `backstory`.
+type App struct {
+	// The store, a module in the namespace backstory.stores.
+	// Default: sqlite at ./data/backstory.db.
+	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=backstory.stores inline_key=kind"`
+	// The embedder, a module in the namespace backstory.embedders.
+	// Default: hashing.
+	EmbedderRaw json.RawMessage `json:"embedder,omitempty" caddy:"namespace=backstory.embedders inline_key=kind"`
+	// Service keys, beside those in the store.
+	Keys []KeyConfig `json:"keys,omitempty"`
+	// Plans by name, beside free (10), pro (100), premium (500) and
+	// enterprise (1000 requests per minute), which they may change.
+	Plans map[string]Plan `json:"plans,omitempty"`
+	// What goes into a prompt.
+	Context ContextConfig `json:"context,omitempty"`
+	// The largest chat request, in bytes. Default: 64 MiB.
+	MaxBody int64 `json:"max_body,omitempty"`
+	// The largest upload, in bytes. Default: 100 MiB.
+	MaxFile int64 `json:"max_file,omitempty"`
+	// Whether models may be named without a provider. Default: false.
+	BareModels bool `json:"bare_models,omitempty"`
+
+	opener   StoreOpener
+	embedder embed.Embedder
+	keys     *keyring
+	models   *modelLengths
+	counts   *tokens.Cache
+	logger   *zap.Logger
+
+	replies sync.Map // of *tee: the chat replies under way
+
+	// ingests are the uploads being indexed; stopping ends them, when the
+	// process exits.
+	ingests  sync.WaitGroup
+	stopping context.Context
+	stop     context.CancelFunc
+
+	// ready is closed when Start has opened the store. Caddy starts apps in
+	// any order: requests may come before.
+	ready     chan struct{}
+	shared    *sharedStore
+	knowledge *knowledge.Service
+}
+
+// StoreOpener is what a module in the namespace backstory.stores provides.
+type StoreOpener interface {
+	// Location tells stores apart: configurations that name the same one
+	// share it over reloads. It holds no secrets.
+	Location() string
+	// Open opens the store, and brings its schema up to date.
+	Open(ctx context.Context) (store.Store, error)
+}
+
+// EmbedderProvider is what a module in the namespace backstory.embedders
+// provides.
+type EmbedderProvider interface {
+	Embedder() embed.Embedder
+}
+
+// The defaults of App.
+const (
+	defaultMaxBody = 64 << 20
+	defaultMaxFile = 100 << 20
+	defaultStore   = `{"kind":"sqlite"}`
+	defaultEmbed   = `{"kind":"hashing"}`
+)
+
+// CaddyModule returns the Caddy module information.
+func (*App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "backstory", New: func() caddy.Module { return new(App) }}
+}
+
+// Provision sets the defaults and loads the store's and the embedder's
+// modules. It opens nothing: `caddy validate` runs it.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.logger = ctx.Logger()
+	a.ready = make(chan struct{})
+	a.stopping, a.stop = context.WithCancel(context.Background())
+	if a.StoreRaw == nil {
+		a.StoreRaw = json.RawMessage(defaultStore)
+	}
+	if a.EmbedderRaw == nil {
+		a.EmbedderRaw = json.RawMessage(defaultEmbed)
+	}
+	if a.MaxBody == 0 {
+		a.MaxBody = defaultMaxBody
+	}
+	if a.MaxFile == 0 {
+		a.MaxFile = defaultMaxFile
+	}
+	a.Context.setDefaults()
+
+	opener, err := ctx.LoadModule(a, "StoreRaw")
+	if err != nil {
+		return fmt.Errorf("load the store: %w", err)
+	}
+	a.opener = opener.(StoreOpener)
+	embedder, err := ctx.LoadModule(a, "EmbedderRaw")
+	if err != nil {
+		return fmt.Errorf("load the embedder: %w", err)
+	}
+	a.embedder = embedder.(EmbedderProvider).Embedder()
+
+	plans := defaultPlans()
+	for name, p := range a.Plans {
+		plans[name] = p
+	}
+	a.keys, err = newKeyring(a.Keys, plans, a.logger)
+	if err != nil {
+		return err
+	}
+	a.models = newModelLengths(a.Context)
+	a.counts = tokens.NewCache(countedTexts)
+	return nil
+}
+
+// countedTexts is how many texts' token counts are remembered: about 1 MB.
+const countedTexts = 8192
+
+// Validate checks the configuration.
+func (a *App) Validate() error {
+	for name, p := range a.Plans {
+		if p.RequestsPerMinute < 1 {
+			return fmt.Errorf("plan %s: requests_per_minute must be at least 1", name)
+		}
+	}
+	if a.MaxBody < 0 || a.MaxFile < 0 {
+		return fmt.Errorf("max_body and max_file must be positive")
+	}
+	return a.Context.validate()
+}
+
+// Start opens the store, and makes the first service key where there is none.
+func (a *App) Start() error {
+	ctx := context.Background() // the store outlives this configuration
+	shared, err := openShared(ctx, a.opener)
+	if err != nil {
+		return fmt.Errorf("open the store %s: %w", a.opener.Location(), err)
+	}
+	a.shared = shared
+	a.knowledge = knowledge.New(shared, shared, a.embedder, knowledge.Options{Count: tokens.O200K().Count})
+	if err := a.bootstrap(ctx, os.Stderr); err != nil {
+		return err
+	}
+	close(a.ready)
+	return nil
+}
+
+// Stop does nothing: requests under way go on with the store until Cleanup.
+func (a *App) Stop() error { return nil }
+
+// Cleanup gives the store back. The last one to do so closes it, once the
+// requests that use it have ended.
+func (a *App) Cleanup() error {
+	if a.shared == nil {
+		return nil
+	}
+	if caddy.Exiting() {
+		// What the grace period didn't end, nothing else ends any more:
+		// handlers don't return when the process exits.
+		a.replies.Range(func(reply, _ any) bool {
+			reply.(*tee).cutOff()
+			return true
+		})
+		a.stop()
+		a.ingests.Wait()
+	}
+	_, err := stores.Delete(a.opener.Location())
+	return err
+}
+
+// Plan is what a tenant may do.
+type Plan struct {
+	// The most requests in any 60 seconds.
+	RequestsPerMinute int `json:"requests_per_minute"`
+}
+
+// defaultPlans are those of the service's specification.
+func defaultPlans() map[string]Plan {
+	return map[string]Plan{
+		"free":       {RequestsPerMinute: 10},
+		"pro":        {RequestsPerMinute: 100},
+		"premium":    {RequestsPerMinute: 500},
+		"enterprise": {RequestsPerMinute: 1000},
+	}
+}
+
+// saveTimeout is how long a save may take before the client is told that the
+// exchange wasn't kept.
+const saveTimeout = 2 * time.Second
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.Validator    = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

@@ -1,0 +1,174 @@
+package caddymodule_test
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/tidwall/gjson"
+)
+
+func TestBothKeysAreNeeded(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	for name, header := range map[string][]string{
+		"no service key":                      {"serviceKey", ""},
+		"an unknown service key":              {"serviceKey", "nobody's"},
+		"a malformed key of our kind":         {"serviceKey", "bsk_short"},
+		"no router key":                       {"Authorization", ""},
+		"an empty router key":                 {"Authorization", "Bearer "},
+		"another scheme":                      {"Authorization", "Basic YTpi"},
+		"the service key in Authorization":    {"Authorization", "Bearer " + acme},
+		"another's service key as router key": {"Authorization", "bearer " + beta},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.t = t
+			for _, path := range []string{"/chat/completions", "/files", "/models", "/sessions"} {
+				r := s.post(acme, path, chatBody("hi", ""), header...)
+				if r.status != http.StatusUnauthorized {
+					t.Fatalf("%s: status %d: %s", path, r.status, r.body)
+				}
+				e := r.get("error")
+				if e.Get("type").Str != "invalid_request_error" || e.Get("code").Str != "invalid_api_key" || e.Get("message").Str == "" ||
+					e.Get("param").Raw != "null" {
+					t.Errorf("%s: body %s", path, r.body)
+				}
+				if r.header.Get("x-request-id") == "" {
+					t.Errorf("%s: no x-request-id", path)
+				}
+			}
+		})
+	}
+	if n := upstream.count(); n != 0 {
+		t.Errorf("the router got %d requests", n)
+	}
+}
+
+func TestTheServiceKeyGoesNowhere(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	s.chat(acme, "hi", "")
+	s.chat(acme, "hi", `"sessionId":"s"`)
+	s.post(acme, "/chat/completions", chatBody("hi", ""), "Authorization", "Bearer "+acme)
+	s.post("wrong", "/chat/completions", chatBody("hi", ""))
+	for _, r := range upstream.chats {
+		if got := r.header.Get("Authorization"); got != "Bearer "+router {
+			t.Errorf("Authorization is %q", got)
+		}
+		for name, values := range r.header {
+			if strings.EqualFold(name, "serviceKey") || strings.Contains(strings.Join(values, ""), acme) {
+				t.Errorf("the router was sent %s: %v", name, values)
+			}
+		}
+	}
+	log := s.logged()
+	for _, secret := range []string{acme, router} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+	if !strings.Contains(log, "REDACTED") {
+		t.Error("the log holds no request headers: nothing was tested")
+	}
+}
+
+func TestTheRoutersOwn401ReachesTheClient(t *testing.T) {
+	upstream := newFake(t)
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"error":{"message":"bad router key","code":401}}`))
+	})
+	s := start(t, options{upstream: upstream.URL})
+	for _, extra := range []string{"", `"sessionId":"s"`} {
+		r := s.post(acme, "/chat/completions", chatBody("hi", extra))
+		if r.status != http.StatusUnauthorized || r.body != `{"error":{"message":"bad router key","code":401}}` {
+			t.Errorf("status %d: %s", r.status, r.body)
+		}
+	}
+}
+
+func TestTheFirstStartMakesAKeyAndShowsItOnce(t *testing.T) {
+	upstream := newFake(t)
+	store := "sqlite " + filepath.Join(t.TempDir(), "b.db")
+	// The variable isn't set, and no terminal is there.
+	o := options{upstream: upstream.URL, store: store, keys: "key {env.BACKSTORY_TEST_UNSET} acme pro"}
+	s := start(t, o)
+
+	file := filepath.Join(caddy.AppDataDir(), "backstory", "service-key")
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, _ := os.Stat(file); info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	key := strings.TrimSpace(string(content))
+	s.chat(key, "hi", "")
+	log := s.logged()
+	if strings.Contains(log, key) {
+		t.Error("the key stands in the log")
+	}
+	if !strings.Contains(log, file) {
+		t.Error("the log doesn't say where the key is")
+	}
+	// A typo is no key.
+	typo := strings.Map(func(r rune) rune {
+		if r == 'a' {
+			return 'b'
+		}
+		return 'a'
+	}, key[len(key)-1:])
+	if r := s.post(key[:len(key)-1]+typo, "/chat/completions", chatBody("hi", "")); r.status != http.StatusUnauthorized {
+		t.Errorf("status %d for a mistyped key", r.status)
+	}
+
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	s.load(o)
+	s.chat(key, "still good", "")
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the second start made another key")
+	}
+}
+
+func TestWrongConfigurationsAreRefused(t *testing.T) {
+	t.Setenv("BACKSTORY_TEST_EMPTY", "")
+	for name, c := range map[string]struct{ app, message string }{
+		"an empty key":        {`key "" acme pro`, "key is empty"},
+		"an empty variable":   {`key {env.BACKSTORY_TEST_EMPTY} acme pro`, "key is empty"},
+		"a bad tenant":        {`key k Acme! pro`, "tenant"},
+		"an unknown plan":     {`key k acme gold`, `no plan "gold"`},
+		"an unknown option":   {`frobnicate`, `unrecognized option "frobnicate"`},
+		"a repeated option":   {"store sqlite a\nstore sqlite b", "store is given twice"},
+		"an unknown store":    {`store floppy`, "backstory.stores.floppy"},
+		"an unknown embedder": {`embedder brain`, "backstory.embedders.brain"},
+		"no dimensions":       {`embedder router m`, "wrong argument count"},
+		"a plan of nothing":   {`plan free 0`, "at least 1"},
+		"a size of words":     {`max_body big`, "expected a size"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := validate("{\nadmin off\nbackstory {\n" + c.app + "\n}\n}\nhttp://127.0.0.1:0 {\nbackstory\n}\n")
+			if err == nil || !strings.Contains(err.Error(), c.message) {
+				t.Errorf("got %v, want something about %q", err, c.message)
+			}
+		})
+	}
+}
+
+func TestKeysOfTheConfigurationNeedNoStore(t *testing.T) {
+	t.Setenv("BACKSTORY_TEST_KEY", "from-the-environment")
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL, keys: "key {env.BACKSTORY_TEST_KEY} acme pro"})
+	r := s.chat("from-the-environment", "hi", "")
+	if got := r.header.Get("x-ratelimit-limit-requests"); got != "100" {
+		t.Errorf("limit %s", got)
+	}
+	if gjson.Get(upstream.last(t).body, "model").Str != "demo/echo" {
+		t.Error("the request did not arrive")
+	}
+}

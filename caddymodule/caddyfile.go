@@ -1,0 +1,256 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/dustin/go-humanize"
+)
+
+func init() {
+	httpcaddyfile.RegisterGlobalOption("backstory", parseApp)
+
+	for name, handler := range map[string]func() caddyhttp.MiddlewareHandler{
+		"backstory":             func() caddyhttp.MiddlewareHandler { return new(Handler) },
+		"backstory_health":      func() caddyhttp.MiddlewareHandler { return new(Health) },
+		"backstory_errors":      func() caddyhttp.MiddlewareHandler { return new(Errors) },
+		"backstory_demo_router": func() caddyhttp.MiddlewareHandler { return new(DemoRouter) },
+	} {
+		httpcaddyfile.RegisterHandlerDirective(name, func(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+			return handler(), parseBare(h.Dispenser)
+		})
+	}
+	httpcaddyfile.RegisterDirectiveOrder("backstory", httpcaddyfile.Before, "reverse_proxy")
+	httpcaddyfile.RegisterDirectiveOrder("backstory_health", httpcaddyfile.Before, "handle")
+	httpcaddyfile.RegisterDirectiveOrder("backstory_errors", httpcaddyfile.Before, "respond")
+	httpcaddyfile.RegisterDirectiveOrder("backstory_demo_router", httpcaddyfile.After, "reverse_proxy")
+}
+
+// parseBare reads a directive that takes nothing.
+func parseBare(d *caddyfile.Dispenser) error {
+	d.Next() // the directive
+	if d.NextArg() || d.NextBlock(0) {
+		return d.Errf("%s takes no arguments and no block; its options stand in the global option backstory", d.Val())
+	}
+	return nil
+}
+
+func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
+	if existing != nil {
+		return nil, d.Err("the global option backstory is given twice")
+	}
+	a := new(App)
+	if err := a.UnmarshalCaddyfile(d); err != nil {
+		return nil, err
+	}
+	return httpcaddyfile.App{Name: "backstory", Value: caddyconfig.JSON(a, nil)}, nil
+}
+
+// UnmarshalCaddyfile reads the global option:
+//
+//	backstory {
+//		store sqlite [<path>] {
+//			synchronous full|normal
+//		}
+//		embedder hashing [<dimensions>]
+//		embedder router <model> <dimensions>
+//		key <key> <tenant> <plan>
+//		plan <name> <requests_per_minute>
+//		context {
+//			max_added_tokens <n>
+//			max_file_tokens <n>
+//			reserve <n>
+//			default_length <n>
+//			model <pattern> <length>
+//		}
+//		max_body <size>
+//		max_file <size>
+//		bare_models
+//	}
+//
+// key and plan may be repeated, and model in context; the others may not.
+func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the option
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	seen := map[string]bool{"key": true, "plan": true}
+	for d.NextBlock(0) {
+		option := d.Val()
+		if err := once(d, seen, option); err != nil {
+			return err
+		}
+		var err error
+		switch option {
+		case "store":
+			a.StoreRaw, err = parseGuest(d, "backstory.stores.")
+		case "embedder":
+			a.EmbedderRaw, err = parseGuest(d, "backstory.embedders.")
+		case "key":
+			err = a.parseKey(d)
+		case "plan":
+			err = a.parsePlan(d)
+		case "context":
+			err = a.Context.parse(d)
+		case "max_body":
+			a.MaxBody, err = parseSize(d)
+		case "max_file":
+			a.MaxFile, err = parseSize(d)
+		case "bare_models":
+			a.BareModels = true
+			err = noArgs(d)
+		default:
+			err = d.Errf("unrecognized option %q", option)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// once refuses an option that was seen, except those that seen held before.
+func once(d *caddyfile.Dispenser, seen map[string]bool, option string) error {
+	repeatable, known := seen[option]
+	if known && !repeatable {
+		return d.Errf("%s is given twice", option)
+	}
+	if !known {
+		seen[option] = false
+	}
+	return nil
+}
+
+// parseGuest reads a module that is named by the first argument.
+func parseGuest(d *caddyfile.Dispenser, namespace string) (json.RawMessage, error) {
+	if !d.NextArg() {
+		return nil, d.ArgErr()
+	}
+	kind := d.Val()
+	module, err := caddyfile.UnmarshalModule(d, namespace+kind)
+	if err != nil {
+		return nil, err
+	}
+	return caddyconfig.JSONModuleObject(module, "kind", kind, nil), nil
+}
+
+func (a *App) parseKey(d *caddyfile.Dispenser) error {
+	var k KeyConfig
+	if !d.AllArgs(&k.Key, &k.Tenant, &k.Plan) {
+		return d.Err("expected: key <key> <tenant> <plan>")
+	}
+	a.Keys = append(a.Keys, k)
+	return nil
+}
+
+func (a *App) parsePlan(d *caddyfile.Dispenser) error {
+	var name, requests string
+	if !d.AllArgs(&name, &requests) {
+		return d.Err("expected: plan <name> <requests_per_minute>")
+	}
+	if _, ok := a.Plans[name]; ok {
+		return d.Errf("plan %s is given twice", name)
+	}
+	n, err := parseCount(d, requests)
+	if err != nil {
+		return err
+	}
+	if a.Plans == nil {
+		a.Plans = map[string]Plan{}
+	}
+	a.Plans[name] = Plan{RequestsPerMinute: n}
+	return nil
+}
+
+func (c *ContextConfig) parse(d *caddyfile.Dispenser) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	options := map[string]*int{
+		"max_added_tokens": &c.MaxAddedTokens, "max_file_tokens": &c.MaxFileTokens,
+		"reserve": &c.Reserve, "default_length": &c.DefaultLength,
+	}
+	seen := map[string]bool{"model": true}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		option := d.Val()
+		if err := once(d, seen, option); err != nil {
+			return err
+		}
+		if option == "model" {
+			if err := c.parseModel(d); err != nil {
+				return err
+			}
+			continue
+		}
+		to, ok := options[option]
+		if !ok {
+			return d.Errf("unrecognized context option %q", option)
+		}
+		var arg string
+		if !d.AllArgs(&arg) {
+			return d.ArgErr()
+		}
+		n, err := parseCount(d, arg)
+		if err != nil {
+			return err
+		}
+		*to = n
+	}
+	return nil
+}
+
+func (c *ContextConfig) parseModel(d *caddyfile.Dispenser) error {
+	var pattern, arg string
+	if !d.AllArgs(&pattern, &arg) {
+		return d.Err("expected: model <pattern> <length>")
+	}
+	if _, ok := c.Models[pattern]; ok {
+		return d.Errf("model %s is given twice", pattern)
+	}
+	n, err := parseCount(d, arg)
+	if err != nil {
+		return err
+	}
+	if c.Models == nil {
+		c.Models = map[string]int{}
+	}
+	c.Models[pattern] = n
+	return nil
+}
+
+// parseCount reads a positive number.
+func parseCount(d *caddyfile.Dispenser, arg string) (int, error) {
+	n, err := strconv.Atoi(arg)
+	if err != nil || n < 1 {
+		return 0, d.Errf("expected a number of at least 1, not %q", arg)
+	}
+	return n, nil
+}
+
+// parseSize reads a size such as 25MB.
+func parseSize(d *caddyfile.Dispenser) (int64, error) {
+	var arg string
+	if !d.AllArgs(&arg) {
+		return 0, d.ArgErr()
+	}
+	n, err := humanize.ParseBytes(arg)
+	if err != nil || n < 1 || n > math.MaxInt64 {
+		return 0, d.Errf("expected a size such as 25MB, not %q", arg)
+	}
+	return int64(n), nil
+}
+
+func noArgs(d *caddyfile.Dispenser) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+// Interface guard
+var _ caddyfile.Unmarshaler = (*App)(nil)

@@ -1,0 +1,153 @@
+package caddymodule
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/prompt"
+	"github.com/backstory-proxy/backstory/store"
+	"github.com/backstory-proxy/backstory/tokens"
+)
+
+// maxPassages is how many passages a search is asked for. At about 300 tokens
+// each they exceed any sensible share of a prompt.
+const maxPassages = 20
+
+// chat answers a chat request, or previews its context.
+func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who caller, ext openai.Extension) error {
+	t, err := a.parse(w, r, ext)
+	if err != nil {
+		// The request counts all the same, and its headers say so.
+		return errors.Join(a.count(w, r, who), err)
+	}
+	t.app, t.tenant = a, who.tenant
+	asked := t.gatherRequest(who)
+	gathered, err := a.shared.Gather(r.Context(), asked)
+	if err != nil {
+		return &unavailable{err}
+	}
+	if err := w.setRate(gathered.Rate); err != nil {
+		return err
+	}
+	if t.chat.SessionID == "" && !(gathered.Files && t.chat.UseRAG) {
+		if r.URL.Path == previewPath {
+			return t.preview(w)
+		}
+		// Nothing to add and nothing to keep: the reply is the router's.
+		setBody(r, t.chat.Upstream(openai.Edit{}))
+		return next.ServeHTTP(w, r)
+	}
+	t.said = memory.Conversation(t.chat.Messages)
+	t.view = memory.Look(gathered.Tail, t.said, t.retried, time.Now())
+	t.mark = gathered.Mark
+	via := sync.OnceValue(func() *upstream { return newUpstream(r, next) })
+	if err := t.assemble(r.Context(), via, asked, gathered); err != nil {
+		return err
+	}
+	if r.URL.Path == previewPath {
+		return t.preview(w)
+	}
+	setBody(r, t.chat.Upstream(t.edit))
+	// Go's transport then asks for gzip itself, and unpacks it: the reply has
+	// to be read.
+	r.Header.Del("Accept-Encoding")
+	return t.forward(w, r, next)
+}
+
+// turn is one chat request on its way through.
+type turn struct {
+	app     *App
+	tenant  string
+	id      string // of the request
+	chat    *openai.Chat
+	model   tokens.Model
+	retried bool // the client says so
+
+	said []memory.Said
+	view memory.View
+	mark store.Mark
+
+	found []prompt.Passage
+	plan  prompt.Plan
+	edit  openai.Edit
+	meta  openai.Metadata
+}
+
+// parse reads and checks the request.
+func (a *App) parse(w *replyWriter, r *http.Request, ext openai.Extension) (*turn, error) {
+	body, err := a.readBody(w, r)
+	if err != nil {
+		return nil, err
+	}
+	chat, err := openai.ParseChat(body, openai.ParseOptions{Extension: ext, BareModels: a.BareModels})
+	if err != nil {
+		return nil, err
+	}
+	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
+	return &turn{id: w.id, chat: chat, model: tokens.ForModel(chat.Model), retried: retries > 0}, nil
+}
+
+// readBody reads the whole body, up to the limit.
+func (a *App) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, openai.StatusError(http.StatusUnsupportedMediaType,
+			"A request body with Content-Encoding %q can't be read; send it uncompressed.", encoding)
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
+	var body []byte
+	var err error
+	if n := r.ContentLength; n > 0 && n <= a.MaxBody {
+		body = make([]byte, n)
+		_, err = io.ReadFull(r.Body, body)
+	} else {
+		body, err = io.ReadAll(r.Body)
+	}
+	return body, bodyError(err)
+}
+
+// bodyError says what an error of reading the body means.
+func bodyError(err error) error {
+	var tooLarge *http.MaxBytesError
+	var handler caddyhttp.HandlerError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &tooLarge):
+		return openai.StatusError(http.StatusRequestEntityTooLarge, "The request body is larger than %d bytes.", tooLarge.Limit)
+	case errors.As(err, &handler): // Caddy's own request_body limit
+		return err
+	}
+	return openai.Invalid("", "The request body could not be read to its end.")
+}
+
+// gatherRequest names what the store has to tell.
+func (t *turn) gatherRequest(who caller) store.GatherRequest {
+	return store.GatherRequest{
+		Tenant:   who.tenant,
+		Limit:    who.plan.RequestsPerMinute,
+		Session:  t.chat.SessionID,
+		Tokens:   t.app.Context.MaxAddedTokens,
+		Messages: t.carried(),
+	}
+}
+
+// carried is the number of messages of the session that are needed to find
+// what a client resends: as many as it sends, and those of requests that may
+// have ended meanwhile. A client that resends nothing needs none.
+func (t *turn) carried() int {
+	const meanwhile = 16
+	for i := range t.chat.Messages {
+		if t.chat.Messages[i].Role == "assistant" {
+			return len(t.chat.Messages) + meanwhile
+		}
+	}
+	return 0
+}

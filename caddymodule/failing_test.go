@@ -1,0 +1,108 @@
+package caddymodule_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/backstory-proxy/backstory/sqlite"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+func init() {
+	caddy.RegisterModule(new(flakyModule))
+}
+
+// flakyModule is a store of somebody else's, as a guest module: SQLite that can
+// be made to fail.
+type flakyModule struct {
+	Path string `json:"path"`
+}
+
+func (*flakyModule) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "backstory.stores.flaky", New: func() caddy.Module { return new(flakyModule) }}
+}
+
+func (m *flakyModule) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next()
+	if !d.AllArgs(&m.Path) {
+		return d.ArgErr()
+	}
+	return nil
+}
+
+func (m *flakyModule) Location() string { return "flaky:" + m.Path }
+
+func (m *flakyModule) Open(ctx context.Context) (store.Store, error) {
+	s, err := sqlite.Open(ctx, m.Path, sqlite.Options{})
+	return &flaky{Store: s}, err
+}
+
+type flaky struct{ store.Store }
+
+var (
+	failGather, failAppend atomic.Bool
+	errDown                = errors.New("the disk is on fire")
+)
+
+func (f *flaky) Gather(ctx context.Context, r store.GatherRequest) (store.Gathered, error) {
+	if failGather.Load() {
+		return store.Gathered{}, errDown
+	}
+	return f.Store.Gather(ctx, r)
+}
+
+func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
+	if failAppend.Load() {
+		return 0, errDown
+	}
+	return f.Store.Append(ctx, a)
+}
+
+func TestTheModelIsNotCalledWhenTheStoreIsDown(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL, store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
+	failGather.Store(true)
+	defer failGather.Store(false)
+	for _, extra := range []string{"", `"sessionId":"s"`} {
+		r := s.post(acme, "/chat/completions", chatBody("my secret", extra))
+		if r.status != http.StatusServiceUnavailable || r.get("error.type").Str != "server_error" || strings.Contains(r.body, "fire") {
+			t.Errorf("status %d: %s", r.status, r.body)
+		}
+	}
+	if n := upstream.count(); n != 0 {
+		t.Errorf("the model was called %d times", n)
+	}
+	if log := s.logged(); !strings.Contains(log, "the disk is on fire") || strings.Contains(log, "my secret") {
+		t.Error("the log doesn't hold the cause, or holds the message")
+	}
+}
+
+func TestTheClientIsToldWhenAnExchangeCouldNotBeKept(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL, store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
+	failAppend.Store(true)
+	defer failAppend.Store(false)
+	r := s.chat(acme, "hi", `"sessionId":"s"`)
+	if saved := r.get("_metadata.memory.saved"); saved.Raw != "false" || r.get("choices.0.message.content").Str != "ok" {
+		t.Errorf("reply %s", r.body)
+	}
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
+		writeEvents(w, delta("ok"), finished, done)
+	})
+	r = s.chat(acme, "hi", `"sessionId":"s","stream":true`)
+	if !strings.HasSuffix(r.body, finished+": backstory not-saved\n\n"+done) {
+		t.Errorf("stream %q", r.body)
+	}
+	r = s.chat(acme, "hi", `"sessionId":"s","stream":true,"saveToMemory":false`)
+	if strings.Contains(r.body, "not-saved") {
+		t.Errorf("nothing was to be saved, and yet %q", r.body)
+	}
+}

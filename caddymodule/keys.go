@@ -1,0 +1,177 @@
+package caddymodule
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/hashicorp/golang-lru/v2/expirable"
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// KeyConfig is a service key in the configuration.
+type KeyConfig struct {
+	// The key, best as a placeholder such as {env.SERVICE_KEY}, so that it
+	// isn't written into the configuration that the admin API shows. A
+	// variable that isn't set means no key; an empty one is an error.
+	Key string `json:"key"`
+	// The tenant that the key belongs to: 1 to 64 of a-z, 0-9, '.', '_', '-'.
+	Tenant string `json:"tenant"`
+	// The plan that it names.
+	Plan string `json:"plan"`
+}
+
+var tenantName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
+
+// keyCacheTime is how long a key that the store knows is trusted: the time
+// after which a revocation works everywhere (contract, section 1).
+const keyCacheTime = 10 * time.Second
+
+// keyCacheSize bounds the memory for known keys.
+const keyCacheSize = 10_000
+
+// keyring knows the service keys and plans.
+type keyring struct {
+	configured map[[32]byte]store.Key
+	plans      map[string]Plan
+	known      *expirable.LRU[[32]byte, store.Key]
+}
+
+func newKeyring(configs []KeyConfig, plans map[string]Plan, logger *zap.Logger) (*keyring, error) {
+	k := &keyring{
+		configured: map[[32]byte]store.Key{},
+		plans:      plans,
+		known:      expirable.NewLRU[[32]byte, store.Key](keyCacheSize, nil, keyCacheTime),
+	}
+	for i, c := range configs {
+		if name, unset := unsetVariable(c.Key); unset {
+			logger.Info("no service key from the environment", zap.String("variable", name))
+			continue
+		}
+		key := caddy.NewReplacer().ReplaceAll(c.Key, "")
+		switch {
+		case key == "":
+			return nil, fmt.Errorf("key %d: the key is empty", i+1)
+		case strings.TrimSpace(key) != key:
+			return nil, fmt.Errorf("key %d: the key begins or ends with white space, which no header keeps", i+1)
+		case !tenantName.MatchString(c.Tenant):
+			return nil, fmt.Errorf("key %d: tenant %q must be 1 to 64 of a-z, 0-9, '.', '_' and '-'", i+1, c.Tenant)
+		}
+		if _, ok := plans[c.Plan]; !ok {
+			return nil, fmt.Errorf("key %d: there is no plan %q", i+1, c.Plan)
+		}
+		digest := sha256.Sum256([]byte(key))
+		k.configured[digest] = store.Key{Digest: digest, Tenant: c.Tenant, Plan: c.Plan}
+	}
+	return k, nil
+}
+
+// unsetVariable reports whether a key is nothing but a reference to a variable
+// that isn't set.
+func unsetVariable(key string) (string, bool) {
+	name, ok := strings.CutPrefix(key, "{env.")
+	name, closed := strings.CutSuffix(name, "}")
+	if !ok || !closed || strings.ContainsAny(name, "{}") {
+		return "", false
+	}
+	_, set := os.LookupEnv(name)
+	return name, !set
+}
+
+// errBadKey says that a service key isn't known, or no longer good.
+var errBadKey = errors.New("incorrect service key")
+
+// lookup finds the key and its plan. Errors other than errBadKey are the
+// store's.
+func (k *keyring) lookup(ctx context.Context, keys store.Keys, key string) (store.Key, Plan, error) {
+	digest := sha256.Sum256([]byte(key))
+	found, ok := k.configured[digest]
+	if !ok {
+		found, ok = k.known.Get(digest)
+	}
+	if !ok {
+		if !wellFormed(key) { // no trip to the store for a typo
+			return store.Key{}, Plan{}, errBadKey
+		}
+		var err error
+		found, err = keys.Key(ctx, digest)
+		if errors.Is(err, store.ErrNotFound) {
+			return store.Key{}, Plan{}, errBadKey
+		}
+		if err != nil {
+			return store.Key{}, Plan{}, err
+		}
+		k.known.Add(digest, found)
+	}
+	plan, ok := k.plans[found.Plan]
+	if !ok || !found.Valid(time.Now()) {
+		return store.Key{}, Plan{}, errBadKey
+	}
+	return found, plan, nil
+}
+
+// ours reports whether a text is a service key, or looks like one: it must not
+// go anywhere.
+func (k *keyring) ours(text string) bool {
+	if wellFormed(text) {
+		return true
+	}
+	_, ok := k.configured[sha256.Sum256([]byte(text))]
+	return ok
+}
+
+// Keys that we make look like bsk_<43 characters>_<6 characters>: 256 random
+// bits, and their CRC-32, so that a typo is told from a wrong key and scanners
+// for leaked secrets can know one.
+const keyPrefix = "bsk_"
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+// newKey makes a service key.
+func newKey() string {
+	random := make([]byte, 43) // of 62 each: 256 bits
+	for i := range random {
+		random[i] = base62[randomBelow62()]
+	}
+	return keyPrefix + string(random) + "_" + checksum(string(random))
+}
+
+// randomBelow62 draws evenly: bytes beyond the last multiple of 62 are drawn
+// again.
+func randomBelow62() byte {
+	var b [1]byte
+	for {
+		rand.Read(b[:]) //nolint:errcheck // never fails (crypto/rand)
+		if b[0] < 248 {
+			return b[0] % 62
+		}
+	}
+}
+
+func checksum(s string) string {
+	sum := crc32.ChecksumIEEE([]byte(s))
+	var b [6]byte // 62^6 exceeds 2^32
+	for i := range b {
+		b[i] = base62[sum%62]
+		sum /= 62
+	}
+	return string(b[:])
+}
+
+func wellFormed(key string) bool {
+	rest, ok := strings.CutPrefix(key, keyPrefix)
+	if !ok || len(rest) != 43+1+6 || rest[43] != '_' {
+		return false
+	}
+	return checksum(rest[:43]) == rest[44:]
+}

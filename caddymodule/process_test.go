@@ -1,0 +1,127 @@
+package caddymodule_test
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+)
+
+// childConfig names the environment variable with the path of a Caddyfile that
+// this binary, run again, serves as the real program would.
+const childConfig = "BACKSTORY_TEST_CADDYFILE"
+
+func serveChild() bool {
+	config := os.Getenv(childConfig)
+	if config == "" {
+		return false
+	}
+	os.Args = []string{"backstory", "run", "--adapter", "caddyfile", "--config", config}
+	caddycmd.Main()
+	return true
+}
+
+// startProcess runs Backstory in a process of its own, which a test can kill.
+func startProcess(t *testing.T, upstream, database string) (*site, *exec.Cmd) {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, fmt.Appendf(nil, `{
+		admin off
+		persist_config off
+		grace_period 100ms
+		backstory {
+			store sqlite %s
+			key %s acme enterprise
+		}
+	}
+	http://%s {
+		backstory_health
+		handle_path /api/v1/* {
+			route {
+				backstory
+				rewrite * /v1{uri}
+				reverse_proxy %s
+			}
+		}
+	}`, database, acme, address, upstream), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childConfig+"="+config)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	s := &site{t: t, root: "http://" + address, url: "http://" + address + "/api/v1"}
+	eventually(t, "the process answers", func() bool {
+		res, err := http.Get(s.root + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = res.Body.Close()
+		return res.StatusCode == http.StatusOK
+	})
+	return s, cmd
+}
+
+func TestWhatWasDeliveredSurvivesAShutdown(t *testing.T) {
+	upstream := newFake(t)
+	upstream.replyWith(func(w http.ResponseWriter, r *http.Request, _ string) {
+		writeEvents(w, delta("Once upon"), delta(" a time"))
+		<-r.Context().Done()
+	})
+	database := filepath.Join(t.TempDir(), "b.db")
+	s, process := startProcess(t, upstream.URL, database)
+	e := s.stream(acme, "tell", `"sessionId":"s"`)
+	e.until("a time")
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait() // by now everything that will be saved is saved
+
+	upstream.replyWith(nil)
+	s, _ = startProcess(t, upstream.URL, database)
+	s.chat(acme, "go on", `"sessionId":"s"`)
+	if want := "user: tell\nassistant: Once upon a time\nuser: go on\n"; upstream.last(t).said() != want {
+		t.Errorf("the router got\n%s", upstream.last(t).said())
+	}
+}
+
+func TestWhatTheClientSawTheEndOfSurvivesAKill(t *testing.T) {
+	upstream := newFake(t)
+	database := filepath.Join(t.TempDir(), "b.db")
+	s, process := startProcess(t, upstream.URL, database)
+	s.chat(acme, "plain", `"sessionId":"s"`)
+	hang := make(chan struct{})
+	defer close(hang)
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
+		writeEvents(w, delta("streamed"), finished, done)
+		<-hang
+	})
+	e := s.stream(acme, "stream", `"sessionId":"s"`)
+	e.until("[DONE]")
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait()
+
+	upstream.replyWith(nil)
+	s, _ = startProcess(t, upstream.URL, database)
+	s.chat(acme, "next", `"sessionId":"s"`)
+	want := "user: plain\nassistant: ok\nuser: stream\nassistant: streamed\nuser: next\n"
+	if got := upstream.last(t).said(); got != want {
+		t.Errorf("the router got\n%s", got)
+	}
+}

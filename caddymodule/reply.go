@@ -1,0 +1,114 @@
+package caddymodule
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// replyWriter adds our headers to whatever reply is written.
+type replyWriter struct {
+	*caddyhttp.ResponseWriterWrapper
+	id          string // of the request
+	rate        store.Rate
+	counted     bool
+	wroteHeader bool
+}
+
+func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
+	id := ""
+	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
+		id, _ = repl.GetString("http.request.uuid")
+	}
+	return &replyWriter{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, id: id}
+}
+
+// setRate keeps the rate for the reply's headers, and refuses the request
+// where it is used up.
+func (w *replyWriter) setRate(rate store.Rate) error {
+	w.rate, w.counted = rate, true
+	if rate.Allowed {
+		return nil
+	}
+	header := w.Header()
+	header.Set("Retry-After", strconv.Itoa(int(math.Ceil(rate.RetryAfter.Seconds()))))
+	header.Set("Retry-After-Ms", strconv.FormatInt(int64(math.Ceil(float64(rate.RetryAfter)/float64(time.Millisecond))), 10))
+	return openai.StatusError(http.StatusTooManyRequests,
+		"Rate limit reached: %d requests per minute. Please try again in %s.",
+		rate.Limit, rate.RetryAfter.Round(time.Millisecond))
+}
+
+// WriteHeader writes the header with ours added. The router's own request id
+// stands where it sent one.
+func (w *replyWriter) WriteHeader(status int) {
+	if status >= 200 && !w.wroteHeader { // an interim reply isn't the reply yet
+		w.wroteHeader = true
+		header := w.Header()
+		if header.Get("X-Request-Id") == "" {
+			header.Set("X-Request-Id", w.id)
+		}
+		if w.counted {
+			header.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(w.rate.Limit))
+			header.Set("X-Ratelimit-Remaining-Requests", strconv.Itoa(w.rate.Remaining))
+			header.Set("X-Ratelimit-Reset-Requests", w.rate.Reset.Round(time.Millisecond).String())
+		}
+	}
+	w.ResponseWriterWrapper.WriteHeader(status)
+}
+
+func (w *replyWriter) Write(p []byte) (int, error) {
+	if !w.wroteHeader {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.ResponseWriterWrapper.Write(p)
+}
+
+// ReadFrom implements io.ReaderFrom, so that the server can hand a file or a
+// connection on without copying it.
+func (w *replyWriter) ReadFrom(r io.Reader) (int64, error) {
+	if !w.wroteHeader {
+		w.WriteHeader(http.StatusOK)
+	}
+	return w.ResponseWriterWrapper.ReadFrom(r)
+}
+
+// writeJSON answers with a JSON value.
+func writeJSON(w http.ResponseWriter, v any) error {
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false) // it is no HTML, and people read it
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, body.Bytes())
+	return nil
+}
+
+func writeError(w http.ResponseWriter, e *openai.Error) {
+	writeBody(w, e.Status, e.JSON())
+}
+
+// writeBody answers with JSON. The client may be gone: that is nobody's error.
+func writeBody(w http.ResponseWriter, status int, body []byte) {
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// Interface guards
+var (
+	_ http.ResponseWriter = (*replyWriter)(nil)
+	_ io.ReaderFrom       = (*replyWriter)(nil)
+)

@@ -1,0 +1,58 @@
+package caddymodule
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/prompt"
+	"github.com/backstory-proxy/backstory/store"
+	"github.com/backstory-proxy/backstory/tokens"
+)
+
+// save keeps the exchange, if it is to be kept, and reports whether nothing
+// was lost. closed says that the client left before the end; the save goes on
+// all the same.
+func (t *turn) save(ctx context.Context, reply *openai.Reply, closed bool) bool {
+	if t.chat.SessionID == "" || !t.chat.SaveToMemory {
+		return true
+	}
+	err := t.append(ctx, reply, closed)
+	if err != nil {
+		t.app.logger.Error("the exchange was not saved", zap.String("request_id", t.id), zap.Error(err))
+	}
+	return err == nil
+}
+
+func (t *turn) append(ctx context.Context, reply *openai.Reply, closed bool) error {
+	if reply.Truncated {
+		return errTooLarge
+	}
+	turn := memory.Turn{
+		ID: t.id, Messages: t.chat.Messages, Said: t.said, View: t.view,
+		Reply: reply, Closed: closed, Now: time.Now(), Count: t.o200k,
+	}
+	for _, p := range t.plan.Passages {
+		turn.Passages = append(turn.Passages, store.ChunkRef{FileID: p.FileID, N: p.Chunk})
+	}
+	e, save := turn.Exchange()
+	if !save || len(e.Messages) == 0 {
+		return nil
+	}
+	a := store.Append{
+		Tenant: t.tenant, Session: t.chat.SessionID, Exchange: e,
+		Mark: t.mark, Replaces: t.view.Replaces, Rebase: turn.Rebase,
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	_, err := t.app.shared.Append(ctx, a)
+	return err
+}
+
+// o200k counts a message as it is stored.
+func (t *turn) o200k(m *openai.Message) int {
+	return prompt.MessageTokens(m, func(text string) int { return t.app.countText(tokens.O200K(), text) })
+}

@@ -1,0 +1,175 @@
+package caddymodule
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// session is a session object.
+type session struct {
+	ID        string `json:"id"`
+	Object    string `json:"object"` // "session"
+	CreatedAt int64  `json:"created_at"`
+	UpdatedAt int64  `json:"updated_at"`
+	Messages  int64  `json:"messages"`
+	Tokens    int64  `json:"tokens"`
+}
+
+// sessionMessage is a message of a session: as it was said, with an id and a
+// time.
+type sessionMessage struct {
+	ID      string
+	Created int64 // unix seconds
+	Said    []byte
+}
+
+// MarshalJSON puts our members ahead of the message's own, as the OpenAI API
+// does with the messages of a stored completion.
+func (m sessionMessage) MarshalJSON() ([]byte, error) {
+	b := fmt.Appendf(nil, `{"id":%q,"object":"session.message","created_at":%d,`, m.ID, m.Created)
+	return append(b, bytes.TrimLeft(m.Said[1:], " \t\r\n")...), nil
+}
+
+const (
+	maxPage     = 100
+	defaultPage = 20
+)
+
+// sessions is the API of the caller's own sessions.
+func (a *App) sessions(w *replyWriter, r *http.Request, who caller) error {
+	// An id may hold anything, a slash too: the escaped path tells.
+	rest, nested := strings.CutPrefix(r.URL.EscapedPath(), "/sessions/")
+	if !nested || rest == "" {
+		if r.Method != http.MethodGet {
+			return notAllowed(w, r, "GET")
+		}
+		return a.listSessions(w, r, who)
+	}
+	escaped, sub, nested := strings.Cut(rest, "/")
+	id, err := url.PathUnescape(escaped)
+	if err != nil {
+		return openai.Invalid("id", "The session id in the path isn't percent-encoded as it must be.")
+	}
+	switch {
+	case nested && sub != "messages":
+		return noSuchPath(r)
+	case nested && r.Method == http.MethodGet:
+		return a.listMessages(w, r, who, id)
+	case nested:
+		return notAllowed(w, r, "GET")
+	case r.Method == http.MethodGet:
+		s, err := a.shared.Session(r.Context(), who.tenant, id)
+		if err != nil {
+			return noSuchSession(err)
+		}
+		return writeJSON(w, sessionObject(s))
+	case r.Method == http.MethodDelete:
+		if err := a.shared.DeleteSession(r.Context(), who.tenant, id); err != nil {
+			return noSuchSession(err)
+		}
+		return writeJSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
+	}
+	return notAllowed(w, r, "GET, DELETE")
+}
+
+func noSuchSession(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return &openai.Error{
+			Status: http.StatusNotFound, Type: openai.TypeInvalidRequest, Param: "id",
+			Message: "There is no such session.",
+		}
+	}
+	return &unavailable{err}
+}
+
+func sessionObject(s store.Session) session {
+	return session{
+		ID: s.ID, Object: "session", CreatedAt: s.Created.Unix(), UpdatedAt: s.Updated.Unix(),
+		Messages: s.Messages, Tokens: s.Tokens,
+	}
+}
+
+func (a *App) listSessions(w http.ResponseWriter, r *http.Request, who caller) error {
+	query := r.URL.Query()
+	limit, err := readLimit(query, maxPage, defaultPage)
+	if err != nil {
+		return err
+	}
+	found, err := a.shared.ListSessions(r.Context(), who.tenant, query.Get("after"), limit+1)
+	if errors.Is(err, store.ErrNotFound) {
+		return openai.Invalid("after", "There is no session with the id given in 'after'.")
+	}
+	if err != nil {
+		return &unavailable{err}
+	}
+	objects := make([]session, len(found))
+	for i, s := range found {
+		objects[i] = sessionObject(s)
+	}
+	return writeJSON(w, openai.NewList(objects, limit, func(s session) string { return s.ID }))
+}
+
+// listMessages lists the messages of a session. Message ids are made of the
+// exchange's place in the session and the message's place in the exchange.
+func (a *App) listMessages(w http.ResponseWriter, r *http.Request, who caller, id string) error {
+	query := r.URL.Query()
+	limit, err := readLimit(query, maxPage, defaultPage)
+	if err != nil {
+		return err
+	}
+	order, err := readOrder(query)
+	if err != nil {
+		return err
+	}
+	var seq int64
+	var at int
+	after := query.Get("after")
+	if after != "" {
+		if n, err := fmt.Sscanf(after, "msg_%d_%d", &seq, &at); n != 2 || err != nil || seq < 1 {
+			return openai.Invalid("after", "Invalid value for 'after': expected the id of a message.")
+		}
+	}
+	// The exchange that after stands in is read again, for its other messages.
+	from := seq
+	if seq > 0 && order == store.Ascending {
+		from--
+	} else if seq > 0 {
+		from++
+	}
+	// An exchange holds at least one message.
+	found, err := a.shared.Exchanges(r.Context(), who.tenant, id, from, limit+2, order)
+	if err != nil {
+		return noSuchSession(err)
+	}
+	messages := messageObjects(found, order)
+	for i := range messages {
+		if messages[i].ID == after {
+			messages = messages[i+1:]
+			break
+		}
+	}
+	return writeJSON(w, openai.NewList(messages, limit, func(m sessionMessage) string { return m.ID }))
+}
+
+func messageObjects(exchanges []store.Exchange, order store.Order) []sessionMessage {
+	var messages []sessionMessage
+	for _, e := range exchanges {
+		for i := range e.Messages {
+			j := i
+			if order == store.Descending {
+				j = len(e.Messages) - 1 - i
+			}
+			messages = append(messages, sessionMessage{
+				ID: fmt.Sprintf("msg_%d_%d", e.Seq, j), Created: e.Created.Unix(), Said: e.Messages[j].JSON,
+			})
+		}
+	}
+	return messages
+}
