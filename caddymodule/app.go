@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -31,8 +30,8 @@ func init() {
 // App holds what all handlers share. Its configuration is the global option
 // `backstory`.
 type App struct {
-	// The store, a module in the namespace backstory.stores.
-	// Default: sqlite at ./data/backstory.db.
+	// The store, a module in the namespace backstory.stores. Default: redis at
+	// {env.REDIS_URL} where that is set, else sqlite at data/backstory.db.
 	StoreRaw json.RawMessage `json:"store,omitempty" caddy:"namespace=backstory.stores inline_key=kind"`
 	// The embedder, a module in the namespace backstory.embedders.
 	// Default: hashing.
@@ -58,14 +57,6 @@ type App struct {
 	counts   *tokens.Cache
 	logger   *zap.Logger
 
-	replies sync.Map // of *tee: the chat replies under way
-
-	// ingests are the uploads being indexed; stopping ends them, when the
-	// process exits.
-	ingests  sync.WaitGroup
-	stopping context.Context
-	stop     context.CancelFunc
-
 	// ready is closed when Start has opened the store. Caddy starts apps in
 	// any order: requests may come before.
 	ready     chan struct{}
@@ -78,8 +69,9 @@ type StoreOpener interface {
 	// Location tells stores apart: configurations that name the same one
 	// share it over reloads. It holds no secrets.
 	Location() string
-	// Open opens the store, and brings its schema up to date.
-	Open(ctx context.Context) (store.Store, error)
+	// Open opens the store, and brings its schema up to date. The embedder is
+	// the one whose vectors it will be given.
+	Open(ctx context.Context, embedder embed.Embedder) (store.Store, error)
 }
 
 // EmbedderProvider is what a module in the namespace backstory.embedders
@@ -92,9 +84,16 @@ type EmbedderProvider interface {
 const (
 	defaultMaxBody = 64 << 20
 	defaultMaxFile = 100 << 20
-	defaultStore   = `{"kind":"sqlite"}`
 	defaultEmbed   = `{"kind":"hashing"}`
 )
+
+// defaultStore is the Redis that the environment names, else the embedded one.
+func defaultStore() json.RawMessage {
+	if os.Getenv("REDIS_URL") != "" {
+		return json.RawMessage(`{"kind":"redis","url":"{env.REDIS_URL}"}`)
+	}
+	return json.RawMessage(`{"kind":"sqlite"}`)
+}
 
 // CaddyModule returns the Caddy module information.
 func (*App) CaddyModule() caddy.ModuleInfo {
@@ -106,9 +105,8 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
 	a.ready = make(chan struct{})
-	a.stopping, a.stop = context.WithCancel(context.Background())
 	if a.StoreRaw == nil {
-		a.StoreRaw = json.RawMessage(defaultStore)
+		a.StoreRaw = defaultStore()
 	}
 	if a.EmbedderRaw == nil {
 		a.EmbedderRaw = json.RawMessage(defaultEmbed)
@@ -164,7 +162,7 @@ func (a *App) Validate() error {
 // Start opens the store, and makes the first service key where there is none.
 func (a *App) Start() error {
 	ctx := context.Background() // the store outlives this configuration
-	shared, err := openShared(ctx, a.opener)
+	shared, err := openShared(ctx, a.opener, a.embedder)
 	if err != nil {
 		return fmt.Errorf("open the store %s: %w", a.opener.Location(), err)
 	}
@@ -187,14 +185,7 @@ func (a *App) Cleanup() error {
 		return nil
 	}
 	if caddy.Exiting() {
-		// What the grace period didn't end, nothing else ends any more:
-		// handlers don't return when the process exits.
-		a.replies.Range(func(reply, _ any) bool {
-			reply.(*tee).cutOff()
-			return true
-		})
-		a.stop()
-		a.ingests.Wait()
+		cutOffAll()
 	}
 	_, err := stores.Delete(a.opener.Location())
 	return err

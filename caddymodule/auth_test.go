@@ -15,14 +15,16 @@ func TestBothKeysAreNeeded(t *testing.T) {
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	for name, header := range map[string][]string{
-		"no service key":                      {"serviceKey", ""},
-		"an unknown service key":              {"serviceKey", "nobody's"},
-		"a malformed key of our kind":         {"serviceKey", "bsk_short"},
-		"no router key":                       {"Authorization", ""},
-		"an empty router key":                 {"Authorization", "Bearer "},
-		"another scheme":                      {"Authorization", "Basic YTpi"},
-		"the service key in Authorization":    {"Authorization", "Bearer " + acme},
-		"another's service key as router key": {"Authorization", "bearer " + beta},
+		"no service key":                       {"serviceKey", ""},
+		"an unknown service key":               {"serviceKey", "nobody's"},
+		"a malformed key of our kind":          {"serviceKey", "bsk_short"},
+		"no router key":                        {"Authorization", ""},
+		"an empty router key":                  {"Authorization", "Bearer "},
+		"another scheme":                       {"Authorization", "Basic YTpi"},
+		"the service key in Authorization":     {"Authorization", "Bearer " + acme},
+		"another's service key as router key":  {"Authorization", "bearer " + beta},
+		"a service key behind the router key":  {"Authorization", "Bearer " + router + ", Bearer " + acme},
+		"a service key behind a second scheme": {"Authorization", "Bearer Bearer " + acme},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
@@ -98,7 +100,11 @@ func TestTheFirstStartMakesAKeyAndShowsItOnce(t *testing.T) {
 	o := options{upstream: upstream.URL, store: store, keys: "key {env.BACKSTORY_TEST_UNSET} acme pro"}
 	s := start(t, o)
 
-	file := filepath.Join(caddy.AppDataDir(), "backstory", "service-key")
+	files, _ := filepath.Glob(filepath.Join(caddy.AppDataDir(), "backstory", "service-key-*"))
+	if len(files) != 1 {
+		t.Fatalf("files %v", files)
+	}
+	file := files[0]
 	content, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -139,17 +145,24 @@ func TestTheFirstStartMakesAKeyAndShowsItOnce(t *testing.T) {
 func TestWrongConfigurationsAreRefused(t *testing.T) {
 	t.Setenv("BACKSTORY_TEST_EMPTY", "")
 	for name, c := range map[string]struct{ app, message string }{
-		"an empty key":        {`key "" acme pro`, "key is empty"},
-		"an empty variable":   {`key {env.BACKSTORY_TEST_EMPTY} acme pro`, "key is empty"},
-		"a bad tenant":        {`key k Acme! pro`, "tenant"},
-		"an unknown plan":     {`key k acme gold`, `no plan "gold"`},
-		"an unknown option":   {`frobnicate`, `unrecognized option "frobnicate"`},
-		"a repeated option":   {"store sqlite a\nstore sqlite b", "store is given twice"},
-		"an unknown store":    {`store floppy`, "backstory.stores.floppy"},
-		"an unknown embedder": {`embedder brain`, "backstory.embedders.brain"},
-		"no dimensions":       {`embedder router m`, "wrong argument count"},
-		"a plan of nothing":   {`plan free 0`, "at least 1"},
-		"a size of words":     {`max_body big`, "expected a size"},
+		"an empty key":                 {`key "" acme pro`, "key is empty"},
+		"half a key":                   {`key sk-{env.BACKSTORY_TEST_UNSET} acme pro`, "stands for nothing"},
+		"the same key twice":           {"key k acme pro\nkey k beta free", "given twice"},
+		"a bad tenant of an unset key": {`key {env.BACKSTORY_TEST_UNSET} Acme! pro`, "tenant"},
+		"a block of an embedder":       {"embedder hashing {\nx\n}", "unrecognized"},
+		"a bad way to write":           {"store sqlite x {\nsynchronous sometimes\n}", "full or normal"},
+		"a bad URL":                    {`store redis http://x`, "scheme"},
+		"an unknown option of redis":   {"store redis redis://x {\nfrob 1\n}", "frob"},
+		"an empty variable":            {`key {env.BACKSTORY_TEST_EMPTY} acme pro`, "key is empty"},
+		"a bad tenant":                 {`key k Acme! pro`, "tenant"},
+		"an unknown plan":              {`key k acme gold`, `no plan "gold"`},
+		"an unknown option":            {`frobnicate`, `unrecognized option "frobnicate"`},
+		"a repeated option":            {"store sqlite a\nstore sqlite b", "store is given twice"},
+		"an unknown store":             {`store floppy`, "backstory.stores.floppy"},
+		"an unknown embedder":          {`embedder brain`, "backstory.embedders.brain"},
+		"no dimensions":                {`embedder router m`, "wrong argument count"},
+		"a plan of nothing":            {`plan free 0`, "at least 1"},
+		"a size of words":              {`max_body big`, "expected a size"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := validate("{\nadmin off\nbackstory {\n" + c.app + "\n}\n}\nhttp://127.0.0.1:0 {\nbackstory\n}\n")
@@ -157,6 +170,57 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 				t.Errorf("got %v, want something about %q", err, c.message)
 			}
 		})
+	}
+}
+
+func TestEveryOptionIsAccepted(t *testing.T) {
+	err := validate(`{
+		admin off
+		backstory {
+			store sqlite x.db {
+				synchronous normal
+			}
+			embedder hashing 256
+			key k acme gold
+			plan gold 5
+			plan free 20
+			context {
+				max_added_tokens 1000
+				max_file_tokens 500
+				reserve 100
+				default_length 4096
+				model a/* 1000
+				model b/c 2000
+			}
+			max_body 1MB
+			max_file 2MB
+			bare_models
+		}
+	}
+	http://127.0.0.1:0 {
+		backstory
+	}`)
+	if err != nil {
+		t.Error(err)
+	}
+	for _, store := range []string{
+		"sqlite x {\nsynchronous full\n}",
+		"redis rediss://u:p@h:1/2 {\nprefix p:\ndial_timeout 1s\ntimeout 2s\nsearch_timeout 1s\npool_size 3\nwait_replicas 1\nindex flat\nfiles off\n}",
+		"redis redis+sentinel://a:1,b:2/primary",
+	} {
+		if err := validate("{\nadmin off\nbackstory {\nstore " + store + "\nembedder router m 3\n}\n}\nhttp://127.0.0.1:0 {\nbackstory\n}\n"); err != nil {
+			t.Errorf("%s: %v", store, err)
+		}
+	}
+}
+
+func TestASecondAuthorizationIsRefused(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	r := s.request("POST", "/chat/completions", acme, strings.NewReader(chatBody("hi", "")))
+	r.Header.Add("Authorization", "Bearer "+acme)
+	if r := s.do(r); r.status != http.StatusUnauthorized || upstream.count() != 0 {
+		t.Errorf("status %d, %d requests to the router", r.status, upstream.count())
 	}
 }
 

@@ -50,7 +50,9 @@ func (a *App) bootstrap(ctx context.Context, terminal *os.File) error {
 		_, err = fmt.Fprintf(terminal, firstKeyText, key, key)
 		return err
 	}
-	path := filepath.Join(caddy.AppDataDir(), "backstory", "service-key")
+	// Each store has a key of its own, and a file for it.
+	location := sha256.Sum256([]byte(a.opener.Location()))
+	path := filepath.Join(caddy.AppDataDir(), "backstory", fmt.Sprintf("service-key-%x", location[:4]))
 	if err := writeSecret(path, key); err != nil {
 		return fmt.Errorf("write the first service key: %w", err)
 	}

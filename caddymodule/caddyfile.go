@@ -33,9 +33,10 @@ func init() {
 
 // parseBare reads a directive that takes nothing.
 func parseBare(d *caddyfile.Dispenser) error {
-	d.Next() // the directive
+	d.Next()
+	directive := d.Val()
 	if d.NextArg() || d.NextBlock(0) {
-		return d.Errf("%s takes no arguments and no block; its options stand in the global option backstory", d.Val())
+		return d.Errf("%s takes no arguments and no block; its options stand in the global option backstory", directive)
 	}
 	return nil
 }

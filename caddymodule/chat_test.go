@@ -440,6 +440,16 @@ func TestSessionsAreListedReadAndDeleted(t *testing.T) {
 	if page.get("data.0.content").Str != "two" || page.get("has_more").Bool() {
 		t.Errorf("page %s", page.body)
 	}
+	for _, id := range []string{".", ".."} { // which are steps in a path, elsewhere
+		s.chat(acme, "dots", `"sessionId":"`+id+`"`)
+		escaped := "/sessions/" + strings.ReplaceAll(id, ".", "%2E")
+		if r := s.ok(s.get(acme, escaped+"/messages")); r.get("data.#").Int() != 2 {
+			t.Errorf("messages of %q: %s", id, r.body)
+		}
+		if r := s.ok(s.do(s.request("DELETE", escaped+"/", acme, nil))); r.get("id").Str != id {
+			t.Errorf("deletion of %q: %s", id, r.body)
+		}
+	}
 	if r := s.ok(s.do(s.request("DELETE", path, acme, nil))); r.get("id").Str != odd || !r.get("deleted").Bool() {
 		t.Errorf("deletion %s", r.body)
 	}
@@ -450,6 +460,44 @@ func TestSessionsAreListedReadAndDeleted(t *testing.T) {
 	}
 	if r := s.get(beta, "/sessions/plain"); r.status != http.StatusNotFound {
 		t.Errorf("beta sees acme's session: %s", r.body)
+	}
+}
+
+func TestMessageIDsAreOurs(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	s.ok(s.post(acme, "/chat/completions",
+		`{"model":"a/b","sessionId":"s","messages":[{"id":"mine","created_at":5,"object":"odd","role":"user","content":"hi"}]}`))
+	m := s.ok(s.get(acme, "/sessions/s/messages?order=asc")).get("data.0")
+	if m.Get("id").Str != "msg_1_0" || m.Get("object").Str != "session.message" || m.Get("content").Str != "hi" || strings.Contains(m.Raw, "mine") {
+		t.Errorf("message %s", m.Raw)
+	}
+	if r := s.get(acme, "/sessions/s/messages?after=msg_1_0x"); r.status != http.StatusBadRequest {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+}
+
+func TestAReplyTooLargeToBeKeptSaysSo(t *testing.T) {
+	upstream := newFake(t)
+	text := strings.Repeat("0123456789abcdef", 33<<20/16)
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) { writeReply(w, text) })
+	s := start(t, options{upstream: upstream.URL})
+	r := s.chat(acme, "hi", `"sessionId":"s"`)
+	if r.get("_metadata.memory.saved").Raw != "false" || r.get("choices.0.message.content").Str != text {
+		t.Errorf("reply of %d bytes begins %.200q", len(r.body), r.body)
+	}
+}
+
+func TestInlineFilesAreWeighed(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	data := strings.Repeat("QUJD", 1<<20)
+	for range 3 {
+		s.ok(s.post(acme, "/chat/completions", `{"model":"a/b","sessionId":"s","messages":[{"role":"user","content":[{"type":"file","file":{"file_data":"`+data+`"}}]}]}`))
+	}
+	r := s.chat(acme, "and now?", `"sessionId":"s"`)
+	if n := len(upstream.last(t).body); n > 1<<20 || !r.get("_metadata.context.truncated").Bool() {
+		t.Errorf("%d bytes went to the router: %s", n, r.get("_metadata"))
 	}
 }
 

@@ -55,6 +55,9 @@ func (e *HashingEmbedder) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if len(args) > 1 {
 		return d.ArgErr()
 	}
+	if d.NextBlock(0) {
+		return d.Errf("unrecognized option %q", d.Val())
+	}
 	if len(args) == 1 {
 		return readDimensions(d, args[0], &e.Dimensions)
 	}
@@ -115,6 +118,9 @@ func (e *RouterEmbedder) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	args := d.RemainingArgs()
 	if len(args) != 2 {
 		return d.ArgErr()
+	}
+	if d.NextBlock(0) {
+		return d.Errf("unrecognized option %q", d.Val())
 	}
 	e.Model = args[0]
 	return readDimensions(d, args[1], &e.Dimensions)

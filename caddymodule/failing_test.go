@@ -12,6 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/sqlite"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -40,7 +41,7 @@ func (m *flakyModule) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 func (m *flakyModule) Location() string { return "flaky:" + m.Path }
 
-func (m *flakyModule) Open(ctx context.Context) (store.Store, error) {
+func (m *flakyModule) Open(ctx context.Context, _ embed.Embedder) (store.Store, error) {
 	s, err := sqlite.Open(ctx, m.Path, sqlite.Options{})
 	return &flaky{Store: s}, err
 }

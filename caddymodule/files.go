@@ -151,7 +151,7 @@ func (a *App) content(w http.ResponseWriter, r *http.Request, who caller, id str
 const (
 	maxFound     = 50 // OpenAI's bound for a vector store search, and
 	defaultFound = 10 // its default
-	maxQueryBody = 1 << 20
+	maxQueryBody = 64 << 10
 )
 
 // searchFiles shows what retrieval finds.
@@ -183,8 +183,11 @@ func (a *App) searchFiles(w http.ResponseWriter, r *http.Request, next caddyhttp
 }
 
 func readSearch(body []byte) (query string, limit int, err error) {
-	if !gjson.ValidBytes(body) || !gjson.ParseBytes(body).IsObject() {
-		return "", 0, openai.Invalid("", "We could not parse the JSON body of your request.")
+	if err := openai.CheckJSON(body); err != nil {
+		return "", 0, err
+	}
+	if !gjson.ParseBytes(body).IsObject() {
+		return "", 0, openai.Invalid("", "The request body must be a JSON object.")
 	}
 	q := gjson.GetBytes(body, "query")
 	if q.Type != gjson.String || strings.TrimSpace(q.Str) == "" {

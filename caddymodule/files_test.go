@@ -82,17 +82,18 @@ func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
 		status int
 		param  string
 	}{
-		"no file":              {[]string{`"purpose"`, "assistants"}, 400, "file"},
-		"no purpose":           {[]string{file, "text"}, 400, "purpose"},
-		"another purpose":      {[]string{file, "text", `"purpose"`, "fine-tune"}, 400, "purpose"},
-		"no name":              {[]string{`"file"`, "text", `"purpose"`, "assistants"}, 400, "file"},
-		"an unknown field":     {[]string{file, "text", `"purpose"`, "assistants", `"colour"`, "red"}, 400, "colour"},
-		"empty":                {[]string{file, "", `"purpose"`, "assistants"}, 400, "file"},
-		"white space":          {[]string{file, " \n\t", `"purpose"`, "assistants"}, 400, "file"},
-		"a PDF":                {[]string{`"file"; filename="a.txt"`, "%PDF-1.7\n%\xe2\xe3", `"purpose"`, "assistants"}, 415, "file"},
-		"binary":               {[]string{file, "a\x00b\x01\xff", `"purpose"`, "assistants"}, 415, "file"},
-		"too large":            {[]string{file, strings.Repeat("word ", 300), `"purpose"`, "assistants"}, 413, "file"},
-		"purpose is too large": {[]string{file, "text", `"purpose"`, strings.Repeat("x", 5000)}, 413, "purpose"},
+		"no file":                 {[]string{`"purpose"`, "assistants"}, 400, "file"},
+		"no purpose":              {[]string{file, "text"}, 400, "purpose"},
+		"another purpose":         {[]string{file, "text", `"purpose"`, "fine-tune"}, 400, "purpose"},
+		"no name":                 {[]string{`"file"`, "text", `"purpose"`, "assistants"}, 400, "file"},
+		"an unknown field":        {[]string{file, "text", `"purpose"`, "assistants", `"colour"`, "red"}, 400, "colour"},
+		"empty":                   {[]string{file, "", `"purpose"`, "assistants"}, 400, "file"},
+		"a name that is too long": {[]string{`"file"; filename="` + strings.Repeat("x", 300) + `"`, "text", `"purpose"`, "assistants"}, 400, "file"},
+		"white space":             {[]string{file, " \n\t", `"purpose"`, "assistants"}, 400, "file"},
+		"a PDF":                   {[]string{`"file"; filename="a.txt"`, "%PDF-1.7\n%\xe2\xe3", `"purpose"`, "assistants"}, 415, "file"},
+		"binary":                  {[]string{file, "a\x00b\x01\xff", `"purpose"`, "assistants"}, 415, "file"},
+		"too large":               {[]string{file, strings.Repeat("word ", 300), `"purpose"`, "assistants"}, 413, "file"},
+		"purpose is too large":    {[]string{file, "text", `"purpose"`, strings.Repeat("x", 5000)}, 413, "purpose"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.t = t
@@ -114,6 +115,16 @@ func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
 	}
 	if r := s.ok(s.chat(acme, "anything", `"sessionId":"s"`)); r.get("_metadata.rag.enabled").Bool() {
 		t.Error("retrieval is on without a file")
+	}
+}
+
+func TestASearchThatNestsIsRefused(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	for _, body := range []string{`{"query":"x","a":` + strings.Repeat("[", 30000), `{"query":"` + strings.Repeat("x", 100<<10) + `"}`, `[]`, `{"query":""}`, `{"query":"x","limit":0}`} {
+		if r := s.post(acme, "/files/search", body); r.status != http.StatusBadRequest && r.status != http.StatusRequestEntityTooLarge {
+			t.Errorf("%.30s: status %d: %s", body, r.status, r.body)
+		}
 	}
 }
 

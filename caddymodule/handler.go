@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -89,11 +90,11 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if err != nil {
 		return err
 	}
-	switch resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); resource {
-	case "files":
+	if path, ok := sessionsPath(r); ok {
+		return h.app.sessions(w, r, who, path)
+	}
+	if resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); resource == "files" {
 		return h.app.files(w, r, next, who, rest)
-	case "sessions":
-		return h.app.sessions(w, r, who)
 	}
 	return next.ServeHTTP(w, r)
 }
@@ -109,9 +110,9 @@ func (a *App) authenticate(r *http.Request) (caller, error) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"You didn't provide a service key. Send it in the header serviceKey, beside the model router's key in Authorization.")
 	}
-	scheme, router, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	router = strings.TrimSpace(router)
-	if !strings.EqualFold(scheme, "Bearer") || router == "" {
+	authorization := r.Header.Values("Authorization")
+	words := strings.FieldsFunc(strings.Join(authorization, " "), func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
+	if len(authorization) != 1 || len(words) < 2 || !strings.EqualFold(words[0], "Bearer") {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"You didn't provide the model router's key. Send it in the header Authorization: Bearer …")
 	}
@@ -122,7 +123,7 @@ func (a *App) authenticate(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, &unavailable{err}
 	}
-	if router == key || a.keys.ours(router) {
+	if slices.ContainsFunc(words, func(word string) bool { return word == key || a.keys.ours(word) }) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"Authorization holds a service key. It carries the model router's key; the service key goes into the header serviceKey.")
 	}

@@ -54,23 +54,27 @@ func newKeyring(configs []KeyConfig, plans map[string]Plan, logger *zap.Logger) 
 		known:      expirable.NewLRU[[32]byte, store.Key](keyCacheSize, nil, keyCacheTime),
 	}
 	for i, c := range configs {
-		if name, unset := unsetVariable(c.Key); unset {
-			logger.Info("no service key from the environment", zap.String("variable", name))
-			continue
-		}
-		key := caddy.NewReplacer().ReplaceAll(c.Key, "")
-		switch {
-		case key == "":
-			return nil, fmt.Errorf("key %d: the key is empty", i+1)
-		case strings.TrimSpace(key) != key:
-			return nil, fmt.Errorf("key %d: the key begins or ends with white space, which no header keeps", i+1)
-		case !tenantName.MatchString(c.Tenant):
+		if !tenantName.MatchString(c.Tenant) {
 			return nil, fmt.Errorf("key %d: tenant %q must be 1 to 64 of a-z, 0-9, '.', '_' and '-'", i+1, c.Tenant)
 		}
 		if _, ok := plans[c.Plan]; !ok {
 			return nil, fmt.Errorf("key %d: there is no plan %q", i+1, c.Plan)
 		}
+		if name, unset := unsetVariable(c.Key); unset {
+			logger.Info("no service key from the environment", zap.String("variable", name))
+			continue
+		}
+		key, err := caddy.NewReplacer().ReplaceOrErr(c.Key, true, true)
+		switch {
+		case c.Key == "" || err != nil: // which would quote the key
+			return nil, fmt.Errorf("key %d: the key is empty, or holds a placeholder that stands for nothing", i+1)
+		case strings.TrimSpace(key) != key:
+			return nil, fmt.Errorf("key %d: the key begins or ends with white space, which no header keeps", i+1)
+		}
 		digest := sha256.Sum256([]byte(key))
+		if _, twice := k.configured[digest]; twice {
+			return nil, fmt.Errorf("key %d: this key is given twice", i+1)
+		}
 		k.configured[digest] = store.Key{Digest: digest, Tenant: c.Tenant, Plan: c.Plan}
 	}
 	return k, nil

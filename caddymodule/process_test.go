@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -28,7 +29,8 @@ func serveChild() bool {
 }
 
 // startProcess runs Backstory in a process of its own, which a test can kill.
-func startProcess(t *testing.T, upstream, database string) (*site, *exec.Cmd) {
+// store is the store directive's arguments.
+func startProcess(t *testing.T, upstream, store string) (*site, *exec.Cmd) {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,8 +44,9 @@ func startProcess(t *testing.T, upstream, database string) (*site, *exec.Cmd) {
 		persist_config off
 		grace_period 100ms
 		backstory {
-			store sqlite %s
+			store %s
 			key %s acme enterprise
+			key %s tiny free
 		}
 	}
 	http://%s {
@@ -55,7 +58,7 @@ func startProcess(t *testing.T, upstream, database string) (*site, *exec.Cmd) {
 				reverse_proxy %s
 			}
 		}
-	}`, database, acme, address, upstream), 0o600); err != nil {
+	}`, store, acme, tiny, address, upstream), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])
@@ -82,7 +85,7 @@ func TestWhatWasDeliveredSurvivesAShutdown(t *testing.T) {
 		writeEvents(w, delta("Once upon"), delta(" a time"))
 		<-r.Context().Done()
 	})
-	database := filepath.Join(t.TempDir(), "b.db")
+	database := "sqlite " + filepath.Join(t.TempDir(), "b.db")
 	s, process := startProcess(t, upstream.URL, database)
 	e := s.stream(acme, "tell", `"sessionId":"s"`)
 	e.until("a time")
@@ -99,9 +102,26 @@ func TestWhatWasDeliveredSurvivesAShutdown(t *testing.T) {
 	}
 }
 
+func TestAClientThatTakesNothingDoesNotHoldUpAShutdown(t *testing.T) {
+	upstream := newFake(t)
+	upstream.replyWith(func(w http.ResponseWriter, r *http.Request, _ string) {
+		word := delta(strings.Repeat("word ", 1000))
+		for r.Context().Err() == nil {
+			writeEvents(w, word)
+		}
+	})
+	s, process := startProcess(t, upstream.URL, "sqlite "+filepath.Join(t.TempDir(), "b.db"))
+	e := s.stream(acme, "talk", `"sessionId":"s"`)
+	e.next()
+	if err := process.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait() // a test that hangs here has failed
+}
+
 func TestWhatTheClientSawTheEndOfSurvivesAKill(t *testing.T) {
 	upstream := newFake(t)
-	database := filepath.Join(t.TempDir(), "b.db")
+	database := "sqlite " + filepath.Join(t.TempDir(), "b.db")
 	s, process := startProcess(t, upstream.URL, database)
 	s.chat(acme, "plain", `"sessionId":"s"`)
 	hang := make(chan struct{})

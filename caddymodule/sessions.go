@@ -1,12 +1,15 @@
 package caddymodule
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/tidwall/gjson"
 
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -31,10 +34,20 @@ type sessionMessage struct {
 }
 
 // MarshalJSON puts our members ahead of the message's own, as the OpenAI API
-// does with the messages of a stored completion.
+// does with the messages of a stored completion. Where a message has members of
+// these names itself, ours stand.
 func (m sessionMessage) MarshalJSON() ([]byte, error) {
-	b := fmt.Appendf(nil, `{"id":%q,"object":"session.message","created_at":%d,`, m.ID, m.Created)
-	return append(b, bytes.TrimLeft(m.Said[1:], " \t\r\n")...), nil
+	b := fmt.Appendf(nil, `{"id":%q,"object":"session.message","created_at":%d`, m.ID, m.Created)
+	gjson.ParseBytes(m.Said).ForEach(func(key, v gjson.Result) bool {
+		switch key.String() {
+		case "id", "object", "created_at":
+		default:
+			b = append(append(b, ','), key.Raw...)
+			b = append(append(b, ':'), v.Raw...)
+		}
+		return true
+	})
+	return append(b, '}'), nil
 }
 
 const (
@@ -42,17 +55,36 @@ const (
 	defaultPage = 20
 )
 
+// dotted matches the path of a session called "." or "..".
+var dotted = regexp.MustCompile(`^/sessions/(?i:\.|%2e){1,2}(/|$)`)
+
+// sessionsPath is the path of a request for our sessions, still escaped, for an
+// id may hold anything: a slash, too. A session called "." or ".." has been
+// taken for a step in the path by the time that the request gets here; the
+// original tells. (Without a slash behind it, /sessions/%2E%2E doesn't even get
+// here: it is the base address itself.)
+func sessionsPath(r *http.Request) (string, bool) {
+	path := r.URL.EscapedPath()
+	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
+		was := original.URL.EscapedPath()
+		if i := strings.Index(was, "/sessions/"); i >= 0 && dotted.MatchString(was[i:]) {
+			return was[i:], true
+		}
+	}
+	return path, path == "/sessions" || strings.HasPrefix(path, "/sessions/")
+}
+
 // sessions is the API of the caller's own sessions.
-func (a *App) sessions(w *replyWriter, r *http.Request, who caller) error {
-	// An id may hold anything, a slash too: the escaped path tells.
-	rest, nested := strings.CutPrefix(r.URL.EscapedPath(), "/sessions/")
+func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string) error {
+	rest, nested := strings.CutPrefix(path, "/sessions/")
 	if !nested || rest == "" {
 		if r.Method != http.MethodGet {
 			return notAllowed(w, r, "GET")
 		}
 		return a.listSessions(w, r, who)
 	}
-	escaped, sub, nested := strings.Cut(rest, "/")
+	escaped, sub, _ := strings.Cut(rest, "/")
+	nested = sub != ""
 	id, err := url.PathUnescape(escaped)
 	if err != nil {
 		return openai.Invalid("id", "The session id in the path isn't percent-encoded as it must be.")
@@ -132,7 +164,8 @@ func (a *App) listMessages(w http.ResponseWriter, r *http.Request, who caller, i
 	var at int
 	after := query.Get("after")
 	if after != "" {
-		if n, err := fmt.Sscanf(after, "msg_%d_%d", &seq, &at); n != 2 || err != nil || seq < 1 {
+		_, err := fmt.Sscanf(after, "msg_%d_%d", &seq, &at)
+		if err != nil || seq < 1 || messageID(seq, at) != after {
 			return openai.Invalid("after", "Invalid value for 'after': expected the id of a message.")
 		}
 	}
@@ -158,6 +191,8 @@ func (a *App) listMessages(w http.ResponseWriter, r *http.Request, who caller, i
 	return writeJSON(w, openai.NewList(messages, limit, func(m sessionMessage) string { return m.ID }))
 }
 
+func messageID(seq int64, at int) string { return fmt.Sprintf("msg_%d_%d", seq, at) }
+
 func messageObjects(exchanges []store.Exchange, order store.Order) []sessionMessage {
 	var messages []sessionMessage
 	for _, e := range exchanges {
@@ -167,7 +202,7 @@ func messageObjects(exchanges []store.Exchange, order store.Order) []sessionMess
 				j = len(e.Messages) - 1 - i
 			}
 			messages = append(messages, sessionMessage{
-				ID: fmt.Sprintf("msg_%d_%d", e.Seq, j), Created: e.Created.Unix(), Said: e.Messages[j].JSON,
+				ID: messageID(e.Seq, j), Created: e.Created.Unix(), Said: e.Messages[j].JSON,
 			})
 		}
 	}

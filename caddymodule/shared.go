@@ -3,9 +3,11 @@ package caddymodule
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -13,20 +15,34 @@ import (
 // name them.
 var stores = caddy.NewUsagePool()
 
-// sharedStore is a store that stays open while a request uses it, even when
-// the configuration that the request came in under is gone.
+// opened are all open stores, those too that only requests still hold.
+var opened sync.Map // of *sharedStore
+
+// sharedStore is a store with the work that is under way on it. It stays open
+// while a request uses it, even when the configuration that the request came in
+// under is gone.
 type sharedStore struct {
 	store.Store
-	inUse sync.WaitGroup
+	inUse   sync.WaitGroup
+	replies sync.Map // of *tee: the chat replies under way
+
+	// ingests are the uploads being indexed; stopping ends them, when the
+	// process exits.
+	ingests  sync.WaitGroup
+	stopping context.Context
+	stop     context.CancelFunc
 }
 
-func openShared(ctx context.Context, opener StoreOpener) (*sharedStore, error) {
+func openShared(ctx context.Context, opener StoreOpener, embedder embed.Embedder) (*sharedStore, error) {
 	v, _, err := stores.LoadOrNew(opener.Location(), func() (caddy.Destructor, error) {
-		s, err := opener.Open(ctx)
+		s, err := opener.Open(ctx, embedder)
 		if err != nil {
 			return nil, err
 		}
-		return &sharedStore{Store: s}, nil
+		shared := &sharedStore{Store: s}
+		shared.stopping, shared.stop = context.WithCancel(context.Background())
+		opened.Store(shared, nil)
+		return shared, nil
 	})
 	if err != nil {
 		return nil, err
@@ -35,14 +51,49 @@ func openShared(ctx context.Context, opener StoreOpener) (*sharedStore, error) {
 }
 
 // Destruct closes the store when no request uses it any more. A process that
-// exits waits for that; a reload doesn't.
+// exits doesn't wait for requests; a reload does, behind its back.
 func (s *sharedStore) Destruct() error {
 	if caddy.Exiting() {
+		s.cutOff()
+		opened.Delete(s)
 		return s.Close()
 	}
 	go func() {
 		s.inUse.Wait()
+		opened.Delete(s)
 		_ = s.Close() // nobody is left to be told
 	}()
 	return nil
+}
+
+// cutOffTimeout bounds the saving of what was delivered when the process exits.
+const cutOffTimeout = 5 * time.Second
+
+// cutOff ends what is under way, because the process exits: what the grace
+// period didn't end, nothing else ends any more, for handlers don't return.
+func (s *sharedStore) cutOff() {
+	s.stop()
+	var all sync.WaitGroup
+	s.replies.Range(func(reply, _ any) bool {
+		all.Go(reply.(*tee).cutOff)
+		return true
+	})
+	ended := make(chan struct{})
+	go func() {
+		all.Wait()
+		s.ingests.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(cutOffTimeout):
+	}
+}
+
+// cutOffAll does so for all stores, those of earlier configurations too.
+func cutOffAll() {
+	opened.Range(func(s, _ any) bool {
+		s.(*sharedStore).cutOff()
+		return true
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/sqlite"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -51,22 +52,23 @@ func (s *SQLite) Validate() error {
 	return fmt.Errorf("synchronous must be full or normal, not %q", s.Synchronous)
 }
 
-// Location is the file's absolute path, and how it is written.
+// Location is the file's absolute path. How it is written doesn't make another
+// store of it: that changes with a restart.
 func (s *SQLite) Location() string {
 	path := s.path()
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	return "sqlite:" + path + "?synchronous=" + s.Synchronous
+	return "sqlite:" + path
 }
 
 // Open opens the file, and creates it if need be.
-func (s *SQLite) Open(ctx context.Context) (store.Store, error) {
+func (s *SQLite) Open(ctx context.Context, _ embed.Embedder) (store.Store, error) {
 	return sqlite.Open(ctx, s.path(), sqlite.Options{Synchronous: s.level()})
 }
 
 func (s *SQLite) level() sqlite.Synchronous {
-	return sqlite.Synchronous(strings.ToUpper(s.Synchronous))
+	return sqlite.Synchronous(strings.ToLower(s.Synchronous))
 }
 
 func (s *SQLite) path() string { return caddy.NewReplacer().ReplaceAll(s.Path, "") }

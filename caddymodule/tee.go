@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
@@ -28,8 +29,8 @@ func (t *turn) forward(w *replyWriter, r *http.Request, next caddyhttp.Handler) 
 		turn:                  t,
 		ctx:                   r.Context(),
 	}
-	t.app.replies.Store(reply, nil)
-	defer t.app.replies.Delete(reply)
+	t.app.shared.replies.Store(reply, nil)
+	defer t.app.shared.replies.Delete(reply)
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -81,6 +82,13 @@ func (t *tee) WriteHeader(status int) {
 		t.ResponseWriterWrapper.WriteHeader(status)
 		return
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.decide(status)
+}
+
+// decide does the work of WriteHeader, with mu held.
+func (t *tee) decide(status int) {
 	if t.mode != undecided {
 		return
 	}
@@ -121,11 +129,9 @@ func (t *tee) modeFor(status int) mode {
 // Write takes the next bytes of the reply. It reports all of them as written,
 // whatever was added or held back: the proxy would give up otherwise.
 func (t *tee) Write(p []byte) (int, error) {
-	if t.mode == undecided {
-		t.WriteHeader(http.StatusOK)
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.decide(http.StatusOK)
 	switch t.mode {
 	case events:
 		if err := t.stream.Write(p); err != nil {
@@ -143,12 +149,17 @@ func (t *tee) Write(p []byte) (int, error) {
 	return t.ResponseWriterWrapper.Write(p)
 }
 
-// release gives up holding the reply.
+// release gives up holding the reply. It can't be saved; its metadata says so,
+// as the first member, since the end won't be seen.
 func (t *tee) release() error {
-	t.mode = pass
+	t.mode, t.done = pass, true
+	if !t.turn.save(t.ctx, &openai.Reply{Truncated: true}, false) {
+		t.turn.meta.Memory.Saved = new(bool)
+	}
+	t.Header().Del("Content-Length")
 	t.ResponseWriterWrapper.WriteHeader(http.StatusOK)
-	_, err := t.ResponseWriterWrapper.Write(t.held.Bytes())
-	t.held.Reset()
+	_, err := t.ResponseWriterWrapper.Write(openai.PrependMetadata(t.held.Bytes(), t.turn.meta.JSON()))
+	t.held = bytes.Buffer{}
 	return err
 }
 
@@ -237,8 +248,9 @@ func (t *tee) abandon() {
 }
 
 // cutOff ends a reply that the process can't wait for: it exits. What was
-// delivered is saved.
+// delivered is saved. A write to a client that takes nothing is given up.
 func (t *tee) cutOff() {
+	_ = http.NewResponseController(t.ResponseWriterWrapper).SetWriteDeadline(time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.broken = true

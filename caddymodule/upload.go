@@ -64,15 +64,15 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 // earlier failure, or the client leaving, takes the file away again.
 func (a *App) ingest(ctx context.Context, via embed.Caller, tenant, id string, p *knowledge.Prepared) (store.FileStatus, error) {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(a.stopping, cancel)
+	unhook := context.AfterFunc(a.shared.stopping, cancel)
 	done := make(chan error, 1)
-	a.ingests.Add(1)
+	a.shared.ingests.Add(1)
 	a.shared.inUse.Add(1)
 	finished := func() {
 		unhook()
 		cancel()
 		a.shared.inUse.Done()
-		a.ingests.Done()
+		a.shared.ingests.Done()
 	}
 	go func() { done <- a.knowledge.Ingest(work, via, tenant, id, p) }()
 
@@ -148,8 +148,12 @@ func unreadable(err error) error {
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// maxField bounds the other fields of an upload's form.
-const maxField = 1 << 10
+const (
+	// maxField bounds the other fields of an upload's form, in bytes.
+	maxField = 1 << 10
+	// maxFileName is what file systems allow. The name goes with every passage.
+	maxFileName = 255
+)
 
 // readForm reads the form of an upload, and checks it.
 func (a *App) readForm(w http.ResponseWriter, r *http.Request) (*form, error) {
@@ -195,6 +199,8 @@ func (in *form) take(p *multipart.Part, maxFile int64) error {
 		return openai.Invalid(name, "The field '%s' is given more than once.", name)
 	case name == "file" && p.FileName() == "":
 		return openai.Invalid("file", "The field 'file' must be a file with a name.")
+	case name == "file" && len(p.FileName()) > maxFileName:
+		return openai.Invalid("file", "The name of the file is longer than %d bytes.", maxFileName)
 	case name == "file":
 		in.name, in.content = p.FileName(), content
 	case name == "purpose":

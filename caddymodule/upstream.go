@@ -67,10 +67,10 @@ func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (
 		// The proxy panics when the connection breaks in the middle of a
 		// reply; there is no server above us to recover it.
 		if p := recover(); p != nil {
-			if p != http.ErrAbortHandler { //nolint:errorlint // compared as net/http does
-				panic(p)
-			}
 			err = errors.New("the model router's reply broke off")
+			if p != http.ErrAbortHandler { //nolint:errorlint // compared as net/http does
+				err = fmt.Errorf("a handler behind backstory panicked: %v", p)
+			}
 		}
 	}()
 	if err := u.next.ServeHTTP(w, r); err != nil {

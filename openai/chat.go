@@ -62,7 +62,7 @@ type ParseOptions struct {
 // ParseChat reads a chat request and checks it. The error is one for the
 // client: a 400 that names the parameter.
 func ParseChat(body []byte, opts ParseOptions) (*Chat, error) {
-	if err := checkJSON(body); err != nil {
+	if err := CheckJSON(body); err != nil {
 		return nil, err
 	}
 	text := unsafeString(body)
@@ -97,8 +97,8 @@ func ParseChat(body []byte, opts ParseOptions) (*Chat, error) {
 	return c, nil
 }
 
-// checkJSON refuses what is no JSON or nests too deeply.
-func checkJSON(body []byte) error {
+// CheckJSON refuses a body, with a 400, that is no JSON or nests too deeply.
+func CheckJSON(body []byte) error {
 	if tooDeep(body) {
 		return Invalid("", "The request body nests more than %d levels deep.", MaxDepth)
 	}

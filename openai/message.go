@@ -65,6 +65,10 @@ func (m *Message) Text() string {
 	return b.String()
 }
 
+// MaxMessages is how many messages a request may hold. Each takes some 200 bytes
+// beside its own; no model takes that many.
+const MaxMessages = 20_000
+
 func readMessages(body []byte, v gjson.Result) ([]Message, error) {
 	if !v.IsArray() {
 		return nil, Invalid("messages", "Invalid type for 'messages': expected an array of messages.")
@@ -74,6 +78,10 @@ func readMessages(body []byte, v gjson.Result) ([]Message, error) {
 	var err error
 	v.ForEach(func(_, m gjson.Result) bool {
 		i := len(messages)
+		if i == MaxMessages {
+			err = Invalid("messages", "Invalid 'messages': more than %d messages.", MaxMessages)
+			return false
+		}
 		if !m.IsObject() {
 			err = Invalid(elementName(i, ""), "Invalid type for '%s': expected an object.", elementName(i, ""))
 			return false

@@ -131,6 +131,23 @@ func truthy(v gjson.Result) bool {
 	return true
 }
 
+// PrependMetadata puts "_metadata" as the first member into the beginning of a
+// JSON object that isn't whole yet. What doesn't begin with an object, or holds
+// nothing else, is returned as it is.
+func PrependMetadata(start, metadata []byte) []byte {
+	at := bytes.IndexByte(start, '{') + 1
+	rest := bytes.TrimSpace(start[at:])
+	if at == 0 || len(bytes.TrimSpace(start[:at])) != 1 || len(rest) == 0 || rest[0] == '}' {
+		return start
+	}
+	out := make([]byte, 0, len(start)+len(metadata)+16)
+	out = append(out, start[:at]...)
+	out = append(out, `"_metadata":`...)
+	out = append(out, metadata...)
+	out = append(out, ',')
+	return append(out, start[at:]...)
+}
+
 // AddMetadata puts "_metadata" as the last member into a JSON object. It
 // returns nil where body is no object.
 func AddMetadata(body, metadata []byte) []byte {

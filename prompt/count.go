@@ -23,9 +23,18 @@ const (
 	imageHigh = 765
 )
 
-// MessageTokens counts a message: its words, its calls, its images and the
-// format's own tokens. Sound and files that are sent inline aren't text and
-// count nothing.
+// Data that is sent inline costs tokens by what is in it, which isn't known
+// here. It is weighed by its bytes, for a session of documents or recordings
+// would otherwise be supplied whole: a PDF of 1 MB has some ten pages, about
+// 5,000 tokens; a minute of sound as WAV has 4 MB, and an image of 4 MB is cut
+// down before it is looked at.
+const (
+	fileBytesPerToken = 256
+	dataBytesPerToken = 1024
+)
+
+// MessageTokens counts a message: its words, its calls, its images and other
+// inline data, and the format's own tokens.
 func MessageTokens(m *openai.Message, count func(string) int) int {
 	n := perMessage
 	c := m.Content()
@@ -45,6 +54,8 @@ func MessageTokens(m *openai.Message, count func(string) int) int {
 			n += count(v.Raw)
 		case "refusal", "reasoning", "reasoning_content":
 			n += count(v.String())
+		case "audio":
+			n += len(v.Raw) / dataBytesPerToken
 		case "reasoning_details":
 			n += count(v.Raw)
 		}
@@ -59,12 +70,15 @@ func partTokens(part gjson.Result, count func(string) int) int {
 	case "refusal":
 		return count(part.Get("refusal").String())
 	case "image_url":
+		n := imageHigh
 		if part.Get("image_url.detail").Str == "low" {
-			return imageLow
+			n = imageLow
 		}
-		return imageHigh
+		return max(n, len(part.Raw)/dataBytesPerToken)
+	case "file":
+		return len(part.Raw) / fileBytesPerToken
 	}
-	return 0
+	return len(part.Raw) / dataBytesPerToken
 }
 
 // RequestTokens counts what a request takes beside its messages: the tool
