@@ -94,11 +94,16 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 	if d.touched == 0 || d.touched < latest {
 		d.touched = latest + 1
 	}
-	return d.seq + 1, s.insertExchange(c, d, &e)
+	kept, err := s.insertExchange(c, d, &e)
+	if err != nil {
+		return 0, err
+	}
+	c.after(appended(a.Tenant, a.Session, kept, replaces))
+	return kept.Seq, nil
 }
 
 func exchangesAfter(c *conn, session, seq int64) ([]store.Exchange, error) {
-	rows, err := c.query(`SELECT `+exchangeColumns+` FROM exchanges e WHERE e.id > ? AND e.id <= ? ORDER BY e.id`,
+	rows, err := c.query(`SELECT `+exchangeColumns+` FROM exchanges e`+joinBodies+`WHERE e.id > ? AND e.id <= ? ORDER BY e.id`,
 		session<<32|seq, session<<32|seqMask)
 	if err != nil {
 		return nil, err
@@ -125,31 +130,44 @@ func (s *Store) addSession(c *conn, tenant int64, digest []byte, name string) (i
 }
 
 func removeExchange(c *conn, session, seq int64) error {
-	var messages, tokens int64
-	err := c.row(`DELETE FROM exchanges WHERE id = ? AND session = ? RETURNING count, tokens`, session<<32+seq, session).
-		Scan(&messages, &tokens)
+	var messages, tokens, body int64
+	err := c.row(`DELETE FROM exchanges WHERE id = ? AND session = ? RETURNING count, tokens, body`, session<<32+seq, session).
+		Scan(&messages, &tokens, &body)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
+	if err := c.exec(`DELETE FROM bodies WHERE id = ?`, body); err != nil {
+		return err
+	}
 	return c.exec(`UPDATE sessions SET messages = messages - ?, tokens = tokens - ? WHERE id = ?`, messages, tokens, session)
 }
 
-// insertExchange adds an exchange to the session that d describes.
-func (s *Store) insertExchange(c *conn, d sessionState, e *store.Exchange) error {
+// insertExchange adds an exchange to the session that d describes, and returns
+// it as it will be read.
+func (s *Store) insertExchange(c *conn, d sessionState, e *store.Exchange) (store.Exchange, error) {
 	array, meta := store.EncodeMessages(e.Messages)
 	tokens := e.Tokens()
-	err := c.exec(`INSERT INTO exchanges (id, session, name, position, created, model, finish, hidden, carried, passages, count, tokens, messages, meta)
+	body, err := c.insert(`INSERT INTO bodies (messages) VALUES (?)`, array)
+	if err != nil {
+		return store.Exchange{}, err
+	}
+	err = c.exec(`INSERT INTO exchanges (id, session, name, position, created, model, finish, hidden, carried, passages, count, tokens, meta, body)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		d.id<<32|(d.seq+1), d.id, e.ID, d.appended, e.Created.UnixMilli(), e.Model, e.Finish, e.Hidden, e.Carried[:],
-		store.EncodeRefs(e.Passages), len(e.Messages), tokens, array, meta)
+		store.EncodeRefs(e.Passages), len(e.Messages), tokens, meta, body)
 	if err != nil {
-		return err
+		return store.Exchange{}, err
 	}
-	return c.exec(`UPDATE sessions SET seq = seq + 1, updated = ?2, touched = ?3,
+	err = c.exec(`UPDATE sessions SET seq = seq + 1, updated = ?2, touched = ?3,
 			messages = messages + ?4, tokens = tokens + ?5, appended = appended + ?5
 		WHERE id = ?1`,
 		d.id, s.now().UnixMilli(), d.touched, len(e.Messages), tokens)
+	if err != nil {
+		return store.Exchange{}, err
+	}
+	messages, err := store.DecodeMessages(array, meta)
+	return keepsake(e, d.seq+1, d.appended, messages), err
 }

@@ -63,20 +63,29 @@ func BenchmarkAppendParallel(b *testing.B) {
 // The cost must not grow with the session.
 func BenchmarkGather(b *testing.B) {
 	for _, messages := range []int{50, 10_000} {
-		b.Run(fmt.Sprint("50 of ", messages, " messages"), func(b *testing.B) {
-			s := benchmark(b, Options{Synchronous: Normal})
-			for i := range messages / 2 {
-				add(b, s, "s", fmt.Sprint("e", i))
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				g, err := s.Gather(context.Background(), store.GatherRequest{Tenant: "a", Limit: 1 << 40, Session: "s", Messages: 46})
-				if err != nil || len(g.Tail) != 25 {
-					b.Fatal(len(g.Tail), err)
+		for source, size := range map[string]int{"memory": 0, "file": -1} {
+			b.Run(fmt.Sprint("50 of ", messages, " messages/", source), func(b *testing.B) {
+				s := benchmark(b, Options{Synchronous: Normal, CacheSize: size})
+				for i := range messages / 2 {
+					add(b, s, "s", fmt.Sprint("e", i))
 				}
-			}
-		})
+				b.ReportAllocs()
+				for b.Loop() {
+					if g := gather(b, s, request("s", 46)); len(g.Tail) != 25 {
+						b.Fatal(len(g.Tail))
+					}
+				}
+			})
+		}
 	}
+	b.Run("no session", func(b *testing.B) {
+		s := benchmark(b, Options{Synchronous: Normal})
+		add(b, s, "s", "e")
+		b.ReportAllocs()
+		for b.Loop() {
+			gather(b, s, request("", 0))
+		}
+	})
 }
 
 // corpus fills the store with tenants of 1,000 chunks of 80 words and vectors.

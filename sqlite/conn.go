@@ -11,6 +11,17 @@ import (
 type conn struct {
 	c          *sql.Conn
 	statements map[string]*sql.Stmt
+	// effects are what the transaction under way does to the cache.
+	effects []effect
+}
+
+// after has the cache told of an effect once the transaction is committed.
+func (c *conn) after(e effect) { c.effects = append(c.effects, e) }
+
+// forgetEffects drops those after the first n.
+func (c *conn) forgetEffects(n int) {
+	clear(c.effects[n:]) // what they hold can be freed
+	c.effects = c.effects[:n]
 }
 
 func (c *conn) prepare(query string) (*sql.Stmt, error) {
@@ -32,15 +43,29 @@ func (c *conn) exec(query string, args ...any) error {
 
 // count is exec that tells how many rows were written.
 func (c *conn) count(query string, args ...any) (int64, error) {
-	st, err := c.prepare(query)
+	result, err := c.result(query, args...)
 	if err != nil {
 		return 0, err
 	}
-	result, err := st.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, failure(context.Background(), err)
-	}
 	return result.RowsAffected()
+}
+
+// insert is exec that tells the id of the row added.
+func (c *conn) insert(query string, args ...any) (int64, error) {
+	result, err := c.result(query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.LastInsertId()
+}
+
+func (c *conn) result(query string, args ...any) (sql.Result, error) {
+	st, err := c.prepare(query)
+	if err != nil {
+		return nil, err
+	}
+	result, err := st.ExecContext(context.Background(), args...)
+	return result, failure(context.Background(), err)
 }
 
 // script runs several statements.

@@ -8,8 +8,11 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// exchangeColumns are what exchangeRow scans, of a table named e.
-const exchangeColumns = `e.id, e.name, e.position, e.created, e.model, e.finish, e.hidden, e.carried, e.passages, e.messages, e.meta`
+// exchangeColumns are what exchangeRow scans, of exchanges named e joined to
+// their bodies.
+const exchangeColumns = `e.id, e.name, e.position, e.created, e.model, e.finish, e.hidden, e.carried, e.passages, b.messages, e.meta`
+
+const joinBodies = ` LEFT JOIN bodies b ON b.id = e.body `
 
 // inSession selects the exchanges of a session named s: one range of rowids.
 const inSession = `e.id BETWEEN s.id << 32 AND (s.id << 32) + 4294967295`

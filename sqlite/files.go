@@ -54,6 +54,7 @@ func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, con
 		if err := writeParts(c, id, content, 0); err != nil || len(content) > partBatch*partSize {
 			return err
 		}
+		c.after(forget(tenant, ""))
 		return show(c, id)
 	})
 	if err == nil && found == nil && len(content) > partBatch*partSize {
@@ -88,6 +89,7 @@ func (s *Store) writeRest(ctx context.Context, tenant string, f store.File, id i
 		if found, err = sameFile(c, t, f); found != nil || err != nil {
 			return err
 		}
+		c.after(forget(tenant, ""))
 		return show(c, id)
 	})
 	return found, err
@@ -212,6 +214,7 @@ func (s *Store) DeleteFile(ctx context.Context, tenant, id string) error {
 		if err != nil {
 			return err
 		}
+		c.after(forget(tenant, ""))
 		purged, err = purgeFile(c, file)
 		return err
 	})

@@ -9,9 +9,6 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// extra is how many exchanges come with a tail that is long enough.
-const extra = 2
-
 // gatherQuery is one statement, so that all of its answer is of one moment. It
 // is read newest first and only as far as need be: its cost doesn't grow with
 // the session.
@@ -21,26 +18,45 @@ const gatherQuery = `
 		s.seq, s.appended, ` + exchangeColumns + `
 	FROM tenants t
 	LEFT JOIN sessions s ON s.tenant = ?1 AND s.digest = ?2
-	LEFT JOIN exchanges e ON ` + inSession + `
+	LEFT JOIN exchanges e ON ` + inSession + joinBodies + `
 	WHERE t.id = ?1
 	ORDER BY e.id DESC`
 
-// Gather counts the request and reads the end of its session.
+// Gather counts the request and finds the end of its session: in memory, or
+// else in the file.
 func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gathered, error) {
 	rate, err := s.Take(ctx, req.Tenant, req.Limit)
 	if err != nil {
 		return store.Gathered{}, err
 	}
-	g := store.Gathered{Rate: rate}
 	if !rate.Allowed {
-		return g, nil
+		return store.Gathered{Rate: rate}, nil
 	}
-	tenant, err := s.tenant(ctx, req.Tenant)
-	if errors.Is(err, store.ErrNotFound) {
-		return g, nil
-	}
+	facts, t, found, stamp, err := s.writer.cache.look(&req)
 	if err != nil {
 		return store.Gathered{}, err
+	}
+	if !found {
+		if facts, t, err = s.readTail(ctx, &req); err != nil {
+			return store.Gathered{}, err
+		}
+		s.writer.cache.keep(&req, facts, t, stamp)
+	}
+	return store.Gathered{
+		Rate: rate, Tail: copyExchanges(t.exchanges), Tokens: t.tokens,
+		Mark: store.Mark{Seq: t.seq, Epoch: facts.epoch}, Files: facts.files,
+	}, nil
+}
+
+// readTail reads from the file what a request asks for.
+func (s *Store) readTail(ctx context.Context, req *store.GatherRequest) (facts tenantFacts, t tail, err error) {
+	t.whole = true
+	tenant, err := s.tenant(ctx, req.Tenant)
+	if errors.Is(err, store.ErrNotFound) {
+		return facts, t, nil
+	}
+	if err != nil {
+		return facts, t, err
 	}
 	var digest []byte // NULL is found nowhere
 	if req.Session != "" {
@@ -48,34 +64,27 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 	}
 	rows, err := s.query(ctx, gatherQuery, tenant, digest)
 	if err != nil {
-		return store.Gathered{}, err
+		return facts, t, err
 	}
 	var seq, appended sql.NullInt64
-	tokens, messages, more := 0, 0, extra
+	reach := newReach(req)
 	err = each(ctx, rows, func() (bool, error) {
 		var r exchangeRow
-		if err := rows.Scan(append([]any{&g.Mark.Epoch, &g.Files, &seq, &appended}, r.columns()...)...); err != nil {
+		if err := rows.Scan(append([]any{&facts.epoch, &facts.files, &seq, &appended}, r.columns()...)...); err != nil {
 			return false, err
 		}
 		if !r.id.Valid {
 			return false, nil
 		}
-		if tokens >= req.Tokens && messages >= req.Messages {
-			more--
-		}
 		e, err := r.exchange()
 		if err != nil {
 			return false, err
 		}
-		g.Tail = append(g.Tail, e)
-		tokens += e.Tokens()
-		messages += len(e.Messages)
-		return more > 0, nil
+		t.exchanges = append(t.exchanges, e)
+		t.whole = reach.take(&e)
+		return t.whole, nil
 	})
-	if err != nil {
-		return store.Gathered{}, err
-	}
-	slices.Reverse(g.Tail)
-	g.Mark.Seq, g.Tokens = seq.Int64, appended.Int64
-	return g, nil
+	slices.Reverse(t.exchanges)
+	t.seq, t.tokens = seq.Int64, appended.Int64
+	return facts, t, err
 }

@@ -85,6 +85,7 @@ func (s *Store) FinishFile(ctx context.Context, tenant, id string, status store.
 		if before == store.FileError && status != store.FileError {
 			return errors.New("sqlite: finish a file that has failed: its chunks are gone")
 		}
+		c.after(forget(tenant, ""))
 		err = c.exec(`UPDATE files SET status = ?, reason = ?, dark = ? WHERE id = ?`,
 			status, reason, status != store.FileProcessed, file)
 		if err != nil || status != store.FileError {

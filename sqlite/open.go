@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,12 +19,19 @@ import (
 const (
 	// defaultReaders suits a machine of a few cores; a read keeps one busy.
 	defaultReaders = 8
+	// defaultCacheSize holds the last 50 messages of some thousand sessions.
+	defaultCacheSize = 64 << 20
 	// busyTimeout matters where another process holds the file, such as a
 	// backup; in this one there is a single writer.
 	busyTimeout = 10 * time.Second
-	// mmapSize is how much of the file is read without copying. Without it a
-	// vector search takes two to three times as long.
+	// mmapSize is how much of the file a search reads without copying. Without
+	// it a vector search takes two to three times as long. Other connections do
+	// without: each commit has all that map the file map it anew.
 	mmapSize = 1 << 30
+	// checkpointPages is how long the write-ahead log grows before it is folded
+	// into the database. Four times SQLite's default: a page that many appends
+	// write to is then copied once for more of them.
+	checkpointPages = 4000
 	// journalSizeLimit is what the write-ahead log is cut to after a burst.
 	journalSizeLimit = 64 << 20
 )
@@ -36,6 +42,7 @@ const (
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	o.Synchronous = cmp.Or(o.Synchronous, Full)
 	o.Readers = cmp.Or(o.Readers, defaultReaders)
+	o.CacheSize = cmp.Or(o.CacheSize, defaultCacheSize)
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -69,15 +76,16 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 			s.abandon()
 		}
 	}()
-	if s.writer, err = newWriter(ctx, path, o.Synchronous); err != nil {
+	if s.writer, err = newWriter(ctx, path, o); err != nil {
 		return nil, err
 	}
 	go s.writer.loop()
-	if s.readers, err = sql.Open("sqlite", dsn(path, o.Synchronous, "query_only(1)")); err != nil {
+	if s.readers, err = newPool(path, o); err != nil {
 		return nil, err
 	}
-	s.readers.SetMaxOpenConns(o.Readers)
-	s.readers.SetMaxIdleConns(o.Readers)
+	if s.searchers, err = newPool(path, o, "mmap_size("+strconv.Itoa(mmapSize)+")"); err != nil {
+		return nil, err
+	}
 	if err := s.Ping(ctx); err != nil {
 		return nil, err
 	}
@@ -94,9 +102,8 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 func (s *Store) abandon() {
 	s.stop()
 	s.tasks.Wait()
-	if s.readers != nil {
-		_ = s.readers.Close()
-	}
+	_ = s.readers.close()
+	_ = s.searchers.close()
 	if s.writer != nil {
 		_ = s.writer.close()
 	}
@@ -133,7 +140,7 @@ func dsn(path string, synchronous Synchronous, more ...string) string {
 		"synchronous(" + string(synchronous) + ")",
 		"foreign_keys(1)",
 		"temp_store(MEMORY)",
-		"mmap_size(" + strconv.Itoa(mmapSize) + ")",
+		"wal_autocheckpoint(" + strconv.Itoa(checkpointPages) + ")",
 		"journal_size_limit(" + strconv.Itoa(journalSizeLimit) + ")",
 	}, more...)
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path)}

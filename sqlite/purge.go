@@ -105,8 +105,13 @@ func (s *Store) purge(ctx context.Context, step func(*conn) (done bool, err erro
 
 // purgeSession removes some exchanges of a session that is deleted.
 func purgeSession(c *conn, id int64) (done bool, err error) {
-	n, err := c.count(`DELETE FROM exchanges WHERE id IN (SELECT id FROM exchanges WHERE id BETWEEN ? AND ? LIMIT ?)`,
-		id<<32, id<<32|seqMask, purgeBatch)
+	// The same ones both times: the first of the session.
+	const first = `FROM exchanges WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?)`
+	low, high := id<<32, id<<32|seqMask
+	if err := c.exec(`DELETE FROM bodies WHERE id IN (SELECT body `+first, low, high, purgeBatch); err != nil {
+		return false, err
+	}
+	n, err := c.count(`DELETE FROM exchanges WHERE id IN (SELECT id `+first, low, high, purgeBatch)
 	if err != nil || n == purgeBatch {
 		return false, err
 	}

@@ -42,7 +42,7 @@ func upload(t *testing.T, s *Store, id string, n int) {
 func rows(t *testing.T, s *Store) string {
 	t.Helper()
 	all := ""
-	for _, table := range []string{"files", "originals", "chunks", "vectors", "words_docsize", "exchanges", "purges"} {
+	for _, table := range []string{"files", "originals", "chunks", "vectors", "words_docsize", "exchanges", "bodies", "purges"} {
 		var n int
 		if err := s.row(context.Background(), `SELECT count(*) FROM `+table).Scan(&n); err != nil {
 			t.Fatal(err)

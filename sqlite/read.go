@@ -5,13 +5,41 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/backstory-proxy/backstory/store"
 )
 
+// pool is a number of connections that read, with their statements.
+type pool struct {
+	db         *sql.DB
+	statements sync.Map // query text to *sql.Stmt
+}
+
+func newPool(path string, o Options, pragmas ...string) (*pool, error) {
+	db, err := sql.Open("sqlite", dsn(path, o.Synchronous, append(pragmas, "query_only(1)")...))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(o.Readers)
+	db.SetMaxIdleConns(o.Readers)
+	return &pool{db: db}, nil
+}
+
+func (p *pool) close() error {
+	if p == nil {
+		return nil // it was never opened
+	}
+	return p.db.Close()
+}
+
 // query runs a query on one of the readers, with a statement prepared once.
 func (s *Store) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	st, err := s.prepare(ctx, query)
+	return s.readers.query(ctx, query, args...)
+}
+
+func (p *pool) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	st, err := p.prepare(ctx, query)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
@@ -19,15 +47,15 @@ func (s *Store) query(ctx context.Context, query string, args ...any) (*sql.Rows
 	return rows, failure(ctx, err)
 }
 
-func (s *Store) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	if st, ok := s.statements.Load(query); ok {
+func (p *pool) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	if st, ok := p.statements.Load(query); ok {
 		return st.(*sql.Stmt), nil
 	}
-	st, err := s.readers.PrepareContext(ctx, query)
+	st, err := p.db.PrepareContext(ctx, query)
 	if err != nil {
 		return nil, err
 	}
-	if earlier, ok := s.statements.LoadOrStore(query, st); ok {
+	if earlier, ok := p.statements.LoadOrStore(query, st); ok {
 		return earlier.(*sql.Stmt), st.Close()
 	}
 	return st, nil

@@ -68,7 +68,7 @@ func (s *Store) search(ctx context.Context, tenant, query string, limit int, wha
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.query(ctx, query, append([]any{t, what, limit}, more...)...)
+	rows, err := s.searchers.query(ctx, query, append([]any{t, what, limit}, more...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func (s *Store) ListSessions(ctx context.Context, tenant, after string, limit in
 
 // Joined to the session, so that one that is gone differs from one at its end.
 const exchangesQuery = `SELECT ` + exchangeColumns + `
-	FROM sessions s LEFT JOIN exchanges e ON ` + inSession + ` AND e.id > (s.id << 32) + ?3 AND e.id < (s.id << 32) + ?4
+	FROM sessions s LEFT JOIN exchanges e ON ` + inSession + ` AND e.id > (s.id << 32) + ?3 AND e.id < (s.id << 32) + ?4` + joinBodies + `
 	WHERE s.tenant = ?1 AND s.digest = ?2
 	ORDER BY e.id `
 
@@ -118,6 +118,8 @@ func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error
 		if err != nil {
 			return err
 		}
+		c.after(forget(tenant, "")) // its epoch changes
+		c.after(forget(tenant, session))
 		digest := sessionDigest(session)
 		if err := s.void(c, t, digest); err != nil {
 			return err

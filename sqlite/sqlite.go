@@ -11,7 +11,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -38,22 +37,25 @@ const (
 type Options struct {
 	// Synchronous is what writes wait for. Default: Full.
 	Synchronous Synchronous
-	// Readers is how many reads run at once. Default: 8.
+	// Readers is how many reads, and how many searches, run at once. Default: 8.
 	Readers int
+	// CacheSize is how many bytes of the ends of sessions are kept in memory;
+	// none where it is negative. Default: 64 MiB.
+	CacheSize int
 	// Now tells the time. Default: time.Now.
 	Now func() time.Time
 }
 
 // Store is a store.Store in one SQLite file.
 type Store struct {
-	now     func() time.Time
-	rates   *rates
-	writer  *writer
-	readers *sql.DB
-	lock    *fileLock
+	now       func() time.Time
+	rates     *rates
+	writer    *writer
+	readers   *pool
+	searchers *pool
+	lock      *fileLock
 
-	statements sync.Map // of readers: query text to *sql.Stmt
-	tenants    sync.Map // name to id of tenants known to be in the file
+	tenants sync.Map // name to id of tenants known to be in the file
 
 	// stop ends the work in the background, which tasks counts.
 	ctx   context.Context
@@ -84,7 +86,7 @@ func (s *Store) Close() error {
 	s.tasks.Wait()
 	// The writer goes last: whoever closes the last connection folds the
 	// write-ahead log into the database.
-	err := errors.Join(s.readers.Close(), s.writer.close(), s.lock.release())
+	err := errors.Join(s.readers.close(), s.searchers.close(), s.writer.close(), s.lock.release())
 	if err != nil {
 		return fmt.Errorf("sqlite: close: %w", err)
 	}

@@ -26,8 +26,12 @@ const (
 // writer is the one goroutine that writes. It takes all jobs that wait into one
 // transaction; a job that fails is undone alone.
 type writer struct {
-	db   *sql.DB
-	conn *conn
+	db    *sql.DB
+	conn  *conn
+	cache *cache // told of every commit before those who wait for it
+
+	version version // of what others have written
+	seen    int64
 
 	mu     sync.Mutex
 	queue  []*job
@@ -60,8 +64,8 @@ const (
 
 // newWriter opens the connection and brings the file up to date. The caller
 // starts loop.
-func newWriter(ctx context.Context, path string, synchronous Synchronous) (_ *writer, err error) {
-	db, err := sql.Open("sqlite", dsn(path, synchronous))
+func newWriter(ctx context.Context, path string, o Options) (_ *writer, err error) {
+	db, err := sql.Open("sqlite", dsn(path, o.Synchronous))
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +80,29 @@ func newWriter(ctx context.Context, path string, synchronous Synchronous) (_ *wr
 		wake:    make(chan struct{}, 1),
 		stopped: make(chan struct{}),
 	}
-	if err := migrate(w.conn); err != nil {
+	if err := w.prepare(ctx, path, o); err != nil {
 		return nil, errors.Join(err, c.Close(), db.Close())
 	}
 	return w, nil
+}
+
+// prepare brings the file up to date and begins to watch it.
+func (w *writer) prepare(ctx context.Context, path string, o Options) (err error) {
+	if err := migrate(w.conn); err != nil {
+		return err
+	}
+	if w.version, err = newVersion(w.conn.c); err != nil {
+		return err
+	}
+	if w.seen, err = w.version.read(); err != nil {
+		return err
+	}
+	watch, err := newWatch(ctx, path, o.Synchronous)
+	if err != nil {
+		return err
+	}
+	w.cache = newCache(watch, o.CacheSize)
+	return nil
 }
 
 // write runs a job in a transaction, and returns when it is committed. It fails
@@ -126,7 +149,7 @@ func (w *writer) close() error {
 	w.mu.Unlock()
 	w.nudge()
 	<-w.stopped
-	return errors.Join(w.conn.close(), w.db.Close())
+	return errors.Join(w.cache.close(), w.version.close(), w.conn.close(), w.db.Close())
 }
 
 func (w *writer) loop() {
@@ -195,21 +218,52 @@ func (w *writer) commit(group []*job) {
 // transact runs the jobs in one transaction and sets their errors; its own says
 // that nothing of them was kept.
 func (w *writer) transact(group []*job) error {
-	if err := w.conn.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	err := func() error {
-		for _, j := range group {
-			if err := w.isolate(j); err != nil {
-				return err
-			}
+	return w.change(func() error {
+		if err := w.conn.exec(`BEGIN IMMEDIATE`); err != nil {
+			return err
 		}
-		return w.conn.exec(`COMMIT`)
-	}()
-	if err != nil {
-		// Where SQLite has rolled back by itself this fails, and need not succeed.
-		_ = w.conn.exec(`ROLLBACK`)
+		keep, err := w.run(group)
+		if keep && err == nil {
+			err = w.conn.exec(`COMMIT`)
+		}
+		if !keep || err != nil {
+			w.conn.forgetEffects(0)
+			// Where SQLite has rolled back by itself this fails, and need not succeed.
+			_ = w.conn.exec(`ROLLBACK`)
+		}
+		return err
+	})
+}
+
+// run runs the jobs, and tells whether there is anything to keep.
+func (w *writer) run(group []*job) (keep bool, err error) {
+	if len(group) == 1 {
+		// A savepoint, which no one else needs, would cost as much as a statement
+		// and a copy of each page.
+		j := group[0]
+		j.err = j.try(w.conn)
+		return j.err == nil, nil
 	}
+	for _, j := range group {
+		if err := w.isolate(j); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// change does what may change the file, and tells the cache.
+func (w *writer) change(write func() error) error {
+	w.conn.forgetEffects(0)
+	w.cache.begin()
+	err := write()
+	// In this order: a commit of somebody else before the stamp was read, which
+	// would be taken for part of this change, is sure to show in the version.
+	now, failed := w.cache.read()
+	version, unknown := w.version.read()
+	alone := version == w.seen
+	w.seen = version
+	w.cache.end(w.conn.effects, now, alone && err == nil && failed == nil && unknown == nil)
 	return err
 }
 
@@ -219,7 +273,9 @@ func (w *writer) isolate(j *job) error {
 	if err := w.conn.exec(`SAVEPOINT job`); err != nil {
 		return err
 	}
+	before := len(w.conn.effects)
 	if j.err = j.try(w.conn); j.err != nil {
+		w.conn.forgetEffects(before)
 		if err := w.conn.exec(`ROLLBACK TO job`); err != nil {
 			return err
 		}
@@ -248,8 +304,11 @@ func (w *writer) tidy() {
 		return
 	}
 	_ = w.conn.exec(`PRAGMA busy_timeout = 50`)
-	_ = w.conn.exec(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, tidyPages))
-	_ = w.conn.exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+	_ = w.change(func() error {
+		_ = w.conn.exec(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, tidyPages))
+		_ = w.conn.exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+		return nil
+	})
 	_ = w.conn.exec(fmt.Sprintf(`PRAGMA busy_timeout = %d`, busyTimeout.Milliseconds()))
 	var free int
 	_ = w.conn.row(`PRAGMA freelist_count`).Scan(&free)

@@ -177,7 +177,7 @@ func TestAGroupTakesNoMoreThanItsCost(t *testing.T) {
 
 func TestTidyingFoldsTheLogAndGivesPagesBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backstory.db")
-	w, err := newWriter(context.Background(), path, Full)
+	w, err := newWriter(context.Background(), path, Options{Synchronous: Full})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ type Digest [16]byte
 
 // Message is one chat message as it came, with what is known of it.
 type Message struct {
-	JSON   []byte // the message object
+	JSON   []byte // the message object; only read, where a store returned it
 	Tokens int    // as counted when it was saved
 	Digest Digest
 }

@@ -4,7 +4,8 @@
 //
 // Tenancy is in the first argument of every method that touches a caller's
 // data: nothing of one tenant is ever returned to another. Slices that a store
-// returns belong to the caller; slices that it is given are not kept.
+// returns belong to the caller, except that the JSON of messages may be the
+// store's own: it is only read. Slices that it is given are not kept.
 package store
 
 import (

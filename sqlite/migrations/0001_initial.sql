@@ -49,10 +49,18 @@ CREATE TABLE exchanges (
 	passages BLOB,             -- store.EncodeRefs
 	count    INTEGER NOT NULL, -- of messages
 	tokens   INTEGER NOT NULL, -- in them
-	messages BLOB    NOT NULL, -- a JSON array
-	meta     BLOB    NOT NULL  -- store.EncodeMessages
+	meta     BLOB    NOT NULL, -- store.EncodeMessages
+	body     INTEGER NOT NULL  -- of bodies
 ) STRICT;
 CREATE UNIQUE INDEX exchanges_name ON exchanges (session, name);
+
+-- The messages of exchanges, in the order of time: what is large is only ever
+-- added at the end. Among the exchanges, in the order of sessions, every second
+-- append would have to split a page and to spread its neighbours anew.
+CREATE TABLE bodies (
+	id       INTEGER PRIMARY KEY,
+	messages BLOB NOT NULL -- a JSON array
+) STRICT;
 
 -- Sessions whose exchanges are still to be removed.
 CREATE TABLE purges (

@@ -69,7 +69,7 @@ func testFiles(t *testing.T, b Backend) {
 				f.Errorf("created %+v, want %+v", created, want)
 			}
 			f.ok(f.AddChunks(ctx, "a", "f1", words("one", "two")))
-			f.ok(f.AddChunks(ctx, "a", "f1", words("three")))
+			f.ok(f.AddChunks(ctx, "a", "f1", []store.Chunk{{N: 2, Text: "three", Terms: "three", Tokens: 1}}))
 			f.ok(f.FinishFile(ctx, "a", "f1", store.FileProcessed, ""))
 			want.Chunks, want.Status = 3, store.FileProcessed
 			got, err := f.File(ctx, "a", "f1")

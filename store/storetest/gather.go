@@ -49,7 +49,7 @@ func testGather(t *testing.T, b Backend) {
 				f.Fatalf("got %+v", tail)
 			}
 		},
-		"the caller may change what it gets, and what it gave": func(f *fixture) {
+		"the caller may change what it gave, and the exchanges that it gets": func(f *fixture) {
 			e := turn("e1")
 			want := string(e.Messages[0].JSON)
 			f.save("a", "s", e)
@@ -58,7 +58,8 @@ func testGather(t *testing.T, b Backend) {
 			if got := string(g.Tail[0].Messages[0].JSON); got != want {
 				f.Fatalf("the store kept the caller's slice: %q", got)
 			}
-			clear(g.Tail[0].Messages[0].JSON)
+			clear(g.Tail[0].Messages)
+			clear(g.Tail)
 			if got := string(f.all("a", "s").Tail[0].Messages[0].JSON); got != want {
 				f.Fatalf("the caller got the store's slice: %q", got)
 			}

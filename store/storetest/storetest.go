@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,9 @@ type Backend struct {
 	// Reopen closes a store that Open returned and opens it again, with what
 	// it holds. Where it is nil, durability isn't tested.
 	Reopen func(t *testing.T, s store.Store, now func() time.Time) store.Store
+	// Without names the parts of the suite that are left out, such as those of
+	// search where a server has none.
+	Without []string
 }
 
 // Run tests a store.
@@ -42,7 +46,12 @@ func Run(t *testing.T, b Backend) {
 		"Contexts": testContexts,
 		"Closing":  testClosing,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, b) })
+		t.Run(name, func(t *testing.T) {
+			if slices.Contains(b.Without, name) {
+				t.Skip("left out for this store")
+			}
+			test(t, b)
+		})
 	}
 }
 

@@ -1,0 +1,278 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+const (
+	// pageBytes is about how much is read of a session at once, by each
+	// worker: exchanges may hold a word or an album of photos.
+	pageBytes = 4 << 20
+	maxPage   = 256
+	firstPage = 16
+	// chunkPage is how many chunks are carried at once.
+	chunkPage = 256
+)
+
+func (m *mover) copy(ctx context.Context, p *plan) error {
+	if err := m.copyKeys(ctx, p.keys); err != nil {
+		return fmt.Errorf("copy the keys: %w", err)
+	}
+	for i := range p.tenants {
+		t := &p.tenants[i]
+		if err := m.copySessions(ctx, t); err != nil {
+			return fmt.Errorf("copy tenant %s: %w", t.name, err)
+		}
+		// One after the other: their order is that of their creation.
+		for _, f := range t.files {
+			if err := m.copyFile(ctx, t.name, f); err != nil {
+				return fmt.Errorf("copy tenant %s, file %s: %w", t.name, f.ID, err)
+			}
+		}
+	}
+	return nil
+}
+
+// copyKeys copies the service keys. One that was revoked in the target stays so.
+func (m *mover) copyKeys(ctx context.Context, keys []store.Key) error {
+	for _, k := range keys {
+		known, err := m.to.Key(ctx, k.Digest)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return err
+		}
+		if err == nil && !known.Revoked.IsZero() && k.Revoked.IsZero() {
+			k.Revoked = known.Revoked
+		}
+		if err == nil && keyDigest(known) == keyDigest(k) {
+			m.there(Counts{Keys: 1})
+			continue
+		}
+		if err := m.to.PutKey(ctx, k); err != nil {
+			return err
+		}
+		m.copied(Counts{Keys: 1})
+	}
+	return nil
+}
+
+func (m *mover) copySessions(ctx context.Context, t *tenantPlan) error {
+	err := m.each(ctx, len(t.sessions), m.opts.Workers, func(ctx context.Context, i int) error {
+		id := t.sessions[i].ID
+		if err := m.copySession(ctx, t.name, id); err != nil {
+			return fmt.Errorf("session %s: %w", quoted(id), err)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return m.restoreTimes(ctx, t)
+}
+
+// each calls do with the numbers below n, for several at once, until one fails.
+func (m *mover) each(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
+	group, working := errgroup.WithContext(ctx)
+	group.SetLimit(workers)
+	for i := 0; i < n && working.Err() == nil; i++ {
+		group.Go(func() error { return do(working, i) })
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func (m *mover) copySession(ctx context.Context, tenant, session string) error {
+	known := make(map[string]bool)
+	err := exchanges(ctx, m.to, tenant, session, func(list []store.Exchange) error {
+		for i := range list {
+			known[list[i].ID] = true
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	var copied, there Counts
+	err = exchanges(ctx, m.from, tenant, session, func(list []store.Exchange) error {
+		var fresh []store.Exchange
+		messages := int64(0)
+		for i := range list {
+			e := &list[i]
+			messages += int64(len(e.Messages))
+			if known[e.ID] {
+				there.Exchanges++
+				there.Bytes += size(e)
+				continue
+			}
+			copied.Exchanges++
+			copied.Bytes += size(e)
+			fresh = append(fresh, *e)
+		}
+		defer m.progress.advance(messages)
+		if len(fresh) == 0 {
+			return nil
+		}
+		return m.to.RestoreExchanges(ctx, tenant, session, fresh)
+	})
+	switch {
+	case errors.Is(err, store.ErrDeleted):
+		// It may have been deleted for good reason.
+		m.differ(tenant, "session %s was deleted from the target, and is not brought back", quoted(session))
+		return nil
+	case err != nil:
+		return changed(err)
+	}
+	if copied.Exchanges > 0 {
+		copied.Sessions = 1
+	} else {
+		there.Sessions = 1
+	}
+	m.copied(copied)
+	m.there(there)
+	return nil
+}
+
+// restoreTimes sets the times and the order of the sessions, unless they are
+// right.
+func (m *mover) restoreTimes(ctx context.Context, t *tenantPlan) error {
+	if len(t.sessions) == 0 {
+		return nil
+	}
+	ours := make(map[string]bool, len(t.sessions))
+	for _, d := range t.sessions {
+		ours[d.ID] = true
+	}
+	list, err := sessions(ctx, m.to, t.name)
+	if err != nil {
+		return err
+	}
+	right, i := true, 0
+	for _, d := range list {
+		if !ours[d.ID] || i == len(t.sessions) {
+			continue
+		}
+		want := t.sessions[i]
+		right = right && d.ID == want.ID && d.Created.Equal(want.Created) && d.Updated.Equal(want.Updated)
+		i++
+	}
+	if right && i == len(t.sessions) {
+		return nil
+	}
+	return m.to.RestoreSessions(ctx, t.name, t.sessions)
+}
+
+// exchanges hands a session's exchanges to see, oldest first, page by page.
+func exchanges(ctx context.Context, s store.Sessions, tenant, session string, see func([]store.Exchange) error) error {
+	after, limit := int64(0), firstPage
+	for {
+		list, err := s.Exchanges(ctx, tenant, session, after, limit, store.Ascending)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		if err := see(list); err != nil {
+			return err
+		}
+		if len(list) < limit {
+			return nil
+		}
+		after = list[len(list)-1].Seq
+		total := int64(1)
+		for i := range list {
+			total += size(&list[i])
+		}
+		limit = int(min(max(pageBytes*int64(len(list))/total, 1), maxPage))
+	}
+}
+
+func size(e *store.Exchange) (n int64) {
+	for i := range e.Messages {
+		n += int64(len(e.Messages[i].JSON))
+	}
+	return n
+}
+
+// copyFile copies a file, unless it is there and processed: what is indexed in
+// the target isn't removed, whatever the source says. One that isn't complete is
+// begun anew.
+func (m *mover) copyFile(ctx context.Context, tenant string, f store.File) error {
+	counts := Counts{Files: 1, Chunks: int64(f.Chunks), Bytes: f.Bytes}
+	known, err := m.to.File(ctx, tenant, f.ID)
+	switch {
+	case err == nil && (known.Status == store.FileProcessed || known.Status == f.Status && known.Reason == f.Reason):
+		m.there(counts)
+		m.progress.advance(int64(f.Chunks) + 1)
+		return nil
+	case err == nil:
+		if err := m.to.RemoveFile(ctx, tenant, f.ID); err != nil {
+			return err
+		}
+	case !errors.Is(err, store.ErrNotFound):
+		return err
+	}
+	content, err := m.from.Content(ctx, tenant, f.ID)
+	if err != nil {
+		return changed(err)
+	}
+	draft := f
+	draft.Status, draft.Reason, draft.Chunks = store.FileUploaded, "", 0
+	other, err := m.create(ctx, tenant, draft, content)
+	if errors.Is(err, store.ErrExists) {
+		m.differ(tenant, "file %s is in the target already, as %s", f.ID, other.ID)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	m.progress.advance(1)
+	if f.Status == store.FileProcessed {
+		err := chunks(ctx, m.from, tenant, f.ID, func(list []store.Chunk) error {
+			defer m.progress.advance(int64(len(list)))
+			return m.to.AddChunks(ctx, tenant, f.ID, list)
+		})
+		if err != nil {
+			return changed(err)
+		}
+	}
+	if err := m.to.FinishFile(ctx, tenant, f.ID, f.Status, f.Reason); err != nil {
+		return changed(err)
+	}
+	m.copied(counts)
+	return nil
+}
+
+// create creates a file; where that fails, once more after what an earlier run
+// may have left in its way is removed.
+func (m *mover) create(ctx context.Context, tenant string, f store.File, content []byte) (store.File, error) {
+	other, err := m.to.CreateFile(ctx, tenant, f, content)
+	if err == nil || errors.Is(err, store.ErrExists) || ctx.Err() != nil {
+		return other, err
+	}
+	if err := m.to.RemoveFile(ctx, tenant, f.ID); err != nil {
+		return store.File{}, err
+	}
+	return m.to.CreateFile(ctx, tenant, f, content)
+}
+
+// chunks hands a file's chunks to see, in order, page by page.
+func chunks(ctx context.Context, s store.Mover, tenant, id string, see func([]store.Chunk) error) error {
+	for after := -1; ; {
+		list, err := s.FileChunks(ctx, tenant, id, after, chunkPage)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		if err := see(list); err != nil {
+			return err
+		}
+		after = list[len(list)-1].N
+	}
+}
+
+// quoted shows a session's name, which may be long and hold anything.
+func quoted(name string) string { return fmt.Sprintf("%.64q", name) }

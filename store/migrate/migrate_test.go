@@ -1,0 +1,254 @@
+package migrate_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/sqlite"
+	"github.com/backstory-proxy/backstory/store"
+	"github.com/backstory-proxy/backstory/store/migrate"
+	"github.com/backstory-proxy/backstory/store/storetest"
+)
+
+func open(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(context.Background(), path, sqlite.Options{Synchronous: sqlite.Normal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func filled(t testing.TB) *sqlite.Store {
+	t.Helper()
+	s := open(t, filepath.Join(t.TempDir(), "from.db"))
+	storetest.Fill(t, s)
+	return s
+}
+
+func run(t testing.TB, from, to store.Mover, o migrate.Options) *migrate.Report {
+	t.Helper()
+	r, err := migrate.Run(context.Background(), from, to, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// same fails the test unless the report says that all was copied.
+func same(t testing.TB, r *migrate.Report) {
+	t.Helper()
+	if !r.Verified() || r.Source != r.Target {
+		t.Fatalf("%d differences: %q; %+v in the source, %+v in the target", r.Differing, r.Differences, r.Source, r.Target)
+	}
+	for _, tenant := range r.Tenants {
+		if tenant.Source != tenant.Target {
+			t.Errorf("tenant %s: %+v", tenant.Name, tenant)
+		}
+	}
+	if s := r.Source; s.Tenants != 3 || s.Keys != 4 || s.Sessions != 12 || s.Files != 6 || s.Chunks != 325 || s.Exchanges < 200 || s.Bytes < 1<<20 {
+		t.Errorf("something was overlooked: %+v", r.Source)
+	}
+}
+
+func TestEverythingIsCopied(t *testing.T) {
+	from, to := filled(t), open(t, filepath.Join(t.TempDir(), "to.db"))
+	r := run(t, from, to, migrate.Options{})
+	same(t, r)
+	if r.Copied != sans(r.Source, r.Copied) || r.There != (migrate.Counts{}) {
+		t.Errorf("copied %+v, there %+v, of %+v", r.Copied, r.There, r.Source)
+	}
+	storetest.SearchesAlike(t, from, to)
+
+	again := run(t, from, to, migrate.Options{})
+	same(t, again)
+	if again.Copied != (migrate.Counts{}) || again.There != r.Copied {
+		t.Errorf("the second time copied %+v, there %+v", again.Copied, again.There)
+	}
+
+	// And a copy of the copy.
+	same(t, run(t, to, open(t, filepath.Join(t.TempDir(), "third.db")), migrate.Options{Workers: 1}))
+}
+
+// sans is want but for what isn't counted while copying.
+func sans(want, got migrate.Counts) migrate.Counts {
+	want.Tenants = got.Tenants
+	return want
+}
+
+// breaking is a store whose user gives up at a write: before it, or after it.
+type breaking struct {
+	store.Mover
+	left   *atomic.Int64
+	cancel context.CancelFunc
+}
+
+func (b *breaking) step(do func() error) error {
+	n := b.left.Add(-1)
+	if n == 0 {
+		b.cancel()
+	}
+	err := do()
+	if n == -1 {
+		b.cancel()
+	}
+	return err
+}
+
+func (b *breaking) PutKey(ctx context.Context, k store.Key) error {
+	return b.step(func() error { return b.Mover.PutKey(ctx, k) })
+}
+
+func (b *breaking) RestoreExchanges(ctx context.Context, tenant, session string, list []store.Exchange) error {
+	return b.step(func() error { return b.Mover.RestoreExchanges(ctx, tenant, session, list) })
+}
+
+func (b *breaking) RestoreSessions(ctx context.Context, tenant string, list []store.Session) error {
+	return b.step(func() error { return b.Mover.RestoreSessions(ctx, tenant, list) })
+}
+
+func (b *breaking) CreateFile(ctx context.Context, tenant string, f store.File, content []byte) (f2 store.File, err error) {
+	err = b.step(func() error { f2, err = b.Mover.CreateFile(ctx, tenant, f, content); return err })
+	return f2, err
+}
+
+func (b *breaking) AddChunks(ctx context.Context, tenant, id string, list []store.Chunk) error {
+	return b.step(func() error { return b.Mover.AddChunks(ctx, tenant, id, list) })
+}
+
+func (b *breaking) FinishFile(ctx context.Context, tenant, id string, status store.FileStatus, reason string) error {
+	return b.step(func() error { return b.Mover.FinishFile(ctx, tenant, id, status, reason) })
+}
+
+func (b *breaking) RemoveFile(ctx context.Context, tenant, id string) error {
+	return b.step(func() error { return b.Mover.RemoveFile(ctx, tenant, id) })
+}
+
+func TestAnInterruptedCopyGoesOn(t *testing.T) {
+	from := filled(t)
+	for _, reopen := range []bool{true, false} {
+		t.Run(fmt.Sprintf("reopened=%v", reopen), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "to.db")
+			to := open(t, path)
+			interruptions := 0
+			for {
+				ctx, cancel := context.WithCancel(context.Background())
+				b := &breaking{Mover: to, left: new(atomic.Int64), cancel: cancel}
+				b.left.Store(rand.Int64N(9))
+				_, err := migrate.Run(ctx, from, b, migrate.Options{Workers: 3})
+				cancel()
+				if err == nil {
+					break
+				}
+				if !errors.Is(err, context.Canceled) {
+					t.Fatal(err)
+				}
+				if interruptions++; interruptions > 500 {
+					t.Fatal("it makes no progress")
+				}
+				if reopen { // a store that is opened fails the uploads of one that died
+					if err := to.Close(); err != nil {
+						t.Fatal(err)
+					}
+					to = open(t, path)
+				}
+			}
+			t.Logf("interrupted %d times", interruptions)
+			same(t, run(t, from, to, migrate.Options{}))
+			storetest.SearchesAlike(t, from, to)
+		})
+	}
+}
+
+func TestDifferencesAreTold(t *testing.T) {
+	ctx := context.Background()
+	ok := func(t *testing.T, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	from := filled(t)
+	for name, c := range map[string]struct {
+		change func(*testing.T, store.Mover)
+		merge  bool
+		want   string // empty: none
+	}{
+		"a session went on": {change: func(t *testing.T, s store.Mover) {
+			_, err := s.Append(ctx, store.Append{Tenant: "acme", Session: "plain", Exchange: store.Exchange{ID: "new"}})
+			ok(t, err)
+		}, want: `tenant acme: session "plain" has 1 exchanges in the source, 2 exchanges in the target`},
+		"a session was deleted": {change: func(t *testing.T, s store.Mover) {
+			ok(t, s.DeleteSession(ctx, "acme", "plain"))
+		}, want: `tenant acme: session "plain" was deleted from the target, and is not brought back`},
+		"another tenant": {change: func(t *testing.T, s store.Mover) {
+			_, err := s.Append(ctx, store.Append{Tenant: "other", Session: "s", Exchange: store.Exchange{ID: "new"}})
+			ok(t, err)
+		}, want: `tenant other: session "s" is in the target only`},
+		"another tenant, merged": {change: func(t *testing.T, s store.Mover) {
+			_, err := s.Append(ctx, store.Append{Tenant: "other", Session: "s", Exchange: store.Exchange{ID: "new"}})
+			ok(t, err)
+		}, merge: true},
+		"another session, merged": {change: func(t *testing.T, s store.Mover) {
+			_, err := s.Append(ctx, store.Append{Tenant: "acme", Session: "s", Exchange: store.Exchange{ID: "new"}})
+			ok(t, err)
+		}, merge: true},
+		"a key was revoked": {change: func(t *testing.T, s store.Mover) {
+			keys, err := s.ListKeys(ctx, "keys-only")
+			ok(t, err)
+			keys[0].Revoked = time.Unix(1, 0)
+			ok(t, s.PutKey(ctx, keys[0]))
+		}, want: "tenant keys-only: key "},
+		"a file was uploaded again": {change: func(t *testing.T, s store.Mover) {
+			f, err := s.File(ctx, "acme", "file-2")
+			ok(t, err)
+			ok(t, s.DeleteFile(ctx, "acme", "file-2"))
+			f.ID, f.Status = "file-other", store.FileProcessed
+			_, err = s.CreateFile(ctx, "acme", f, nil)
+			ok(t, err)
+		}, want: "tenant acme: file file-2 is in the target already, as file-other"},
+		"a file was deleted, and comes back": {change: func(t *testing.T, s store.Mover) {
+			ok(t, s.DeleteFile(ctx, "tiny.co", "file-1"))
+		}},
+		"times and order were lost, and come back": {change: func(t *testing.T, s store.Mover) {
+			list, err := s.ListSessions(ctx, "acme", "", 1000)
+			ok(t, err)
+			list[3].Updated = time.Unix(1, 0)
+			ok(t, s.RestoreSessions(ctx, "acme", list))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := open(t, filepath.Join(t.TempDir(), "to.db"))
+			same(t, run(t, from, to, migrate.Options{}))
+			c.change(t, to)
+			r := run(t, from, to, migrate.Options{Merge: c.merge})
+			if r.Verified() != (c.want == "") || !strings.Contains(strings.Join(r.Differences, "\n"), c.want) {
+				t.Errorf("got %q, want %q", r.Differences, c.want)
+			}
+		})
+	}
+}
+
+func TestWithoutFiles(t *testing.T) {
+	from, to := filled(t), open(t, filepath.Join(t.TempDir(), "to.db"))
+	r := run(t, from, to, migrate.Options{NoFiles: true})
+	if !r.Verified() || r.Source.Files != 0 || r.Source.Sessions != 12 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestAnEmptySourceIsAnError(t *testing.T) {
+	folder := t.TempDir()
+	_, err := migrate.Run(context.Background(), open(t, filepath.Join(folder, "a.db")), open(t, filepath.Join(folder, "b.db")), migrate.Options{})
+	if !errors.Is(err, migrate.ErrEmpty) {
+		t.Errorf("got %v", err)
+	}
+}

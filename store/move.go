@@ -1,0 +1,29 @@
+package store
+
+import "context"
+
+// Mover is what it takes, beside a Store, to copy one store into another: see
+// package store/migrate. It is for stores that nobody else writes to meanwhile.
+type Mover interface {
+	Store
+
+	// Tenants lists all tenants that the store has anything of, sorted. It
+	// also makes sure that ListSessions leaves no session out.
+	Tenants(ctx context.Context) ([]string, error)
+	// FileChunks returns at most limit chunks of a file, whatever its status,
+	// that follow the one numbered after (-1: from the start), by their
+	// numbers, with Terms and Vector.
+	FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]Chunk, error)
+	// RestoreExchanges appends exchanges to a session in their order, all but
+	// Seq and Offset as they are; those that it has already, by ID, are
+	// skipped. ErrDeleted where the session was deleted from this store.
+	RestoreExchanges(ctx context.Context, tenant, session string, list []Exchange) error
+	// RestoreSessions gives sessions the times in list, and puts them into
+	// its order, the one first in list being last in ListSessions. Sessions
+	// that aren't there stay so.
+	RestoreSessions(ctx context.Context, tenant string, list []Session) error
+	// RemoveFile removes a file in any state, and what an earlier removal has
+	// left of it: after it, CreateFile can take the ID. It is no error if
+	// there is nothing.
+	RemoveFile(ctx context.Context, tenant, id string) error
+}
