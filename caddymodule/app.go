@@ -55,6 +55,7 @@ type App struct {
 	keys     *keyring
 	models   *modelLengths
 	counts   *tokens.Cache
+	refusals refusals
 	logger   *zap.Logger
 
 	// ready is closed when Start has opened the store. Caddy starts apps in

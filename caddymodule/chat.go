@@ -34,7 +34,7 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 	if err != nil {
 		return &unavailable{err}
 	}
-	if err := w.setRate(gathered.Rate); err != nil {
+	if err := a.admit(w, who, gathered.Rate); err != nil {
 		return err
 	}
 	if t.chat.SessionID == "" && !(gathered.Files && t.chat.UseRAG) {

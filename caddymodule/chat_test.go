@@ -253,10 +253,25 @@ func TestThePlansRateIsKept(t *testing.T) {
 			t.Errorf("%s: remaining %s", path, r.header.Get("x-ratelimit-remaining-requests"))
 		}
 	}
+	// A tenant that is over its rate doesn't make us read anything.
+	endless := s.request("POST", "/chat/completions", tiny, struct{ io.Reader }{forever{}}, "Expect", "100-continue")
+	if r := s.do(endless); r.status != http.StatusTooManyRequests {
+		t.Errorf("status %d", r.status)
+	}
 	if n := upstream.count(); n != 10 {
 		t.Errorf("the router got %d requests", n)
 	}
 	s.chat(acme, "another tenant is not concerned", "")
+}
+
+// forever is a body without end.
+type forever struct{}
+
+func (forever) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
 }
 
 func TestADeadRouterIsABadGateway(t *testing.T) {

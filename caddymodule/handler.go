@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -79,6 +80,9 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if err != nil {
 		return err
 	}
+	if rate, refused := h.app.refusals.of(who, time.Now()); refused {
+		return w.setRate(rate)
+	}
 	extension, err := takeHeaders(r.Header)
 	if err == nil && r.Method == http.MethodPost && isChat(r.URL.Path) {
 		return h.app.chat(w, r, next, who, extension)
@@ -146,15 +150,6 @@ func takeHeaders(header http.Header) (openai.Extension, error) {
 		}
 	}
 	return ext, err
-}
-
-// count counts the request against its tenant's rate.
-func (a *App) count(w *replyWriter, r *http.Request, who caller) error {
-	rate, err := a.shared.Take(r.Context(), who.tenant, who.plan.RequestsPerMinute)
-	if err != nil {
-		return &unavailable{err}
-	}
-	return w.setRate(rate)
 }
 
 // unavailable is a failure of the store before anything was done.
