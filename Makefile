@@ -24,8 +24,14 @@ run: build ## start Backstory at http://localhost:8080/api/v1
 	./backstory run --config Caddyfile
 
 .PHONY: test
-test: lint ## check and test everything
+test: deps lint ## check and test everything
 	$(GO) test -race -timeout 12m ./...
+
+# The Redis store is tested on servers of its own.
+.PHONY: deps
+deps:
+	@command -v redis-server >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
+		{ apt-get update -qq && apt-get install -y -qq redis-server; }
 
 .PHONY: lint
 lint: ## go vet, gofmt and staticcheck

@@ -1,0 +1,183 @@
+package caddymodule_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/redis"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// startRedis runs a redis-server and returns its URL. The servers of most
+// distributions have no search module: sites on it do without files.
+func startRedis(t *testing.T) string {
+	t.Helper()
+	server, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("BACKSTORY_TEST_NO_REDIS") != "" {
+			t.Skip("there is no redis-server, as BACKSTORY_TEST_NO_REDIS says")
+		}
+		t.Fatal("there is no redis-server: apt-get install redis-server, or set BACKSTORY_TEST_NO_REDIS=1")
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host, port, _ := net.SplitHostPort(free.Addr().String())
+	_ = free.Close()
+	cmd := exec.Command(server, "--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	eventually(t, "redis-server listens", func() bool {
+		c, err := net.Dial("tcp", net.JoinHostPort(host, port))
+		if err == nil {
+			_ = c.Close()
+		}
+		return err == nil
+	})
+	return "redis://" + net.JoinHostPort(host, port)
+}
+
+// twoProxies are two processes on one Redis.
+func twoProxies(t *testing.T, upstream string) (one, other *site, url string) {
+	t.Helper()
+	url = startRedis(t)
+	directive := "redis " + url + " {\nfiles off\n}"
+	one, _ = startProcess(t, upstream, directive)
+	other, _ = startProcess(t, upstream, directive)
+	return one, other, url
+}
+
+func TestASessionGoesOnOnAnotherProxy(t *testing.T) {
+	upstream := newFake(t)
+	one, other, _ := twoProxies(t, upstream.URL)
+	for i := range 10 {
+		one.chat(acme, fmt.Sprint("one ", i), `"sessionId":"s"`)
+		r := other.chat(acme, fmt.Sprint("other ", i), `"sessionId":"s"`)
+		if got, want := r.get("_metadata.memory.historyMessages").Int(), int64(4*i+2); got != want {
+			t.Fatalf("round %d: %d messages, want %d", i, got, want)
+		}
+	}
+	if want := "user: one 0\nassistant: ok\nuser: other 0\nassistant: ok\n"; !strings.HasPrefix(upstream.last(t).said(), want) {
+		t.Errorf("the router got\n%s", upstream.last(t).said())
+	}
+}
+
+func TestRatesAddUpOverProxies(t *testing.T) {
+	upstream := newFake(t)
+	one, other, _ := twoProxies(t, upstream.URL)
+	var mu sync.Mutex
+	statuses := map[int]int{}
+	var all sync.WaitGroup
+	for range 15 {
+		for _, s := range []*site{one, other} {
+			all.Go(func() {
+				r := s.post(tiny, "/chat/completions", chatBody("hi", ""))
+				mu.Lock()
+				defer mu.Unlock()
+				statuses[r.status]++
+			})
+		}
+	}
+	all.Wait()
+	if statuses[http.StatusOK] != 10 || statuses[http.StatusTooManyRequests] != 20 {
+		t.Errorf("got %v, want ten 200 and twenty 429", statuses)
+	}
+}
+
+func TestARevokedKeyIsRefusedEverywhere(t *testing.T) {
+	upstream := newFake(t)
+	one, other, url := twoProxies(t, upstream.URL)
+	// A key as the first start makes them: the digest alone is stored.
+	const key = "bsk_0000000000000000000000000000000000000000000_jlcZC2"
+	db, err := redis.Open(t.Context(), url, redis.Options{NoFiles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	record := store.Key{Digest: sha256.Sum256([]byte(key)), Tenant: "acme", Plan: "pro", Created: time.Now()}
+	if err := db.PutKey(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	one.chat(key, "hi", "")
+	other.chat(key, "hi", "")
+	record.Revoked = time.Now()
+	if err := db.PutKey(t.Context(), record); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*site{one, other} {
+		eventually(t, "the key is refused", func() bool {
+			return s.post(key, "/chat/completions", chatBody("hi", "")).status == http.StatusUnauthorized
+		})
+	}
+	if took := time.Since(record.Revoked); took > 11*time.Second {
+		t.Errorf("it took %v, and must not take more than 10 s", took)
+	}
+}
+
+func TestConcurrentAppendsFromTwoProxiesAreWhole(t *testing.T) {
+	const exchanges, workers = 1000, 16
+	upstream := newFake(t)
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
+		messages := gjson.Get(body, "messages").Array()
+		writeReply(w, "reply to "+messages[len(messages)-1].Get("content").Str)
+	})
+	one, other, url := twoProxies(t, upstream.URL)
+	next := make(chan int)
+	var all sync.WaitGroup
+	for i := range workers {
+		s := []*site{one, other}[i%2]
+		all.Go(func() {
+			for n := range next {
+				r := s.post(acme, "/chat/completions", chatBody(fmt.Sprint("message ", n), `"sessionId":"s"`))
+				if r.status != http.StatusOK || r.get("_metadata.memory.saved").Exists() {
+					t.Errorf("message %d: status %d: %s", n, r.status, r.body)
+				}
+			}
+		})
+	}
+	for n := range exchanges {
+		next <- n
+	}
+	close(next)
+	all.Wait()
+
+	db, err := redis.Open(t.Context(), url, redis.Options{NoFiles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	stored, err := db.Exchanges(t.Context(), "acme", "s", 0, 2*exchanges, store.Ascending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, e := range stored {
+		if len(e.Messages) != 2 {
+			t.Fatalf("an exchange of %d messages", len(e.Messages))
+		}
+		said := gjson.GetBytes(e.Messages[0].JSON, "content").Str
+		if got := gjson.GetBytes(e.Messages[1].JSON, "content").Str; got != "reply to "+said {
+			t.Fatalf("%q is followed by %q", said, got)
+		}
+		seen[said] = true
+	}
+	if len(stored) != exchanges || len(seen) != exchanges {
+		t.Errorf("%d exchanges, %d different ones, want %d", len(stored), len(seen), exchanges)
+	}
+}

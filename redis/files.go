@@ -1,0 +1,180 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+var fileFields = []string{"id", "name", "purpose", "bytes", "digest", "created", "status", "reason", "model", "chunks"}
+
+func readFile(cmd *goredis.SliceCmd) (f store.File, ok bool, err error) {
+	values, err := cmd.Result()
+	if err != nil || len(values) != len(fileFields) || values[0] == nil {
+		return f, false, err
+	}
+	var text [10]string
+	for i := range text {
+		text[i], _ = values[i].(string)
+	}
+	var n [3]int64
+	for i, v := range []string{text[3], text[5], text[9]} {
+		if n[i], err = strconv.ParseInt(v, 10, 64); err != nil {
+			return f, false, errCorrupt
+		}
+	}
+	f = store.File{
+		ID: text[0], Name: text[1], Purpose: text[2], Bytes: n[0], Created: time.Unix(n[1], 0).UTC(),
+		Status: store.FileStatus(text[6]), Reason: text[7], Model: text[8], Chunks: int(n[2]),
+	}
+	if copy(f.Digest[:], text[4]) != len(f.Digest) {
+		return f, false, errCorrupt
+	}
+	return f, true, nil
+}
+
+// What createFileScript answers.
+const (
+	fileCreated = iota
+	fileSame    // and the ID of the file that is the same
+	fileTaken   // the ID is another file's, or that of one being removed
+)
+
+// createFileScript adds the record of a file, and shows its original.
+//
+// KEYS: file, gone, files, same, live, dark, order, blob, blob as uploaded.
+// ARGV: id; escaped id; what makes files the same; status; creation; a name of
+// this call, by which it knows its own file when it is sent again; fields.
+var createFileScript = newScript(`
+local id, hidden, status = ARGV[1], ARGV[2], ARGV[4]
+local other = redis.call('HGET', KEYS[4], ARGV[3])
+if other then
+	if other == id and redis.call('HGET', KEYS[1], 'call') == ARGV[6] then return {0} end
+	return {1, other}
+end
+if redis.call('EXISTS', KEYS[1], KEYS[2]) > 0 then return {2} end
+local member = string.format('%016.0f', redis.call('INCR', KEYS[7])) .. ':' .. id
+redis.call('HSET', KEYS[1], 'id', id, 'status', status, 'created', ARGV[5], 'call', ARGV[6], 'member', member, 'same', ARGV[3], unpack(ARGV, 7))
+redis.call('ZADD', KEYS[3], ARGV[5], member)
+if status ~= 'error' then redis.call('HSET', KEYS[4], ARGV[3], id) end
+if status == 'processed' then
+	redis.call('SADD', KEYS[5], id)
+else
+	redis.call('SADD', KEYS[6], hidden)
+end
+if redis.call('EXISTS', KEYS[9]) == 1 then
+	redis.call('RENAME', KEYS[9], KEYS[8])
+	redis.call('PERSIST', KEYS[8])
+end
+return {0}
+`)
+
+// CreateFile adds a file with its original.
+func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, content []byte) (store.File, error) {
+	if s.opts.NoFiles {
+		return store.File{}, errNoFiles
+	}
+	if err := s.begin(ctx); err != nil {
+		return store.File{}, err
+	}
+	defer s.end()
+	f.Status = cmp.Or(f.Status, store.FileUploaded)
+	f.Created = time.Unix(f.Created.Unix(), 0).UTC()
+	f.Chunks = 0
+	for {
+		other, err := s.createFile(ctx, tenant, f, content)
+		if err != nil {
+			return store.File{}, failure(ctx, err)
+		}
+		if other == nil {
+			return f, nil
+		}
+		same, ok, err := readFile(s.client.HMGet(ctx, s.layout.file(fileKey, tenant, *other), fileFields...))
+		if err != nil {
+			return store.File{}, failure(ctx, err)
+		}
+		if ok {
+			return same, store.ErrExists
+		}
+		// It was deleted in between.
+	}
+}
+
+// createFile returns the ID of the file that is the same, if there is one.
+func (s *Store) createFile(ctx context.Context, tenant string, f store.File, content []byte) (*string, error) {
+	same := sameness(f)
+	other, err := s.client.HGet(ctx, s.layout.tenant(sameKey, tenant), same).Result()
+	if err == nil {
+		return &other, nil
+	}
+	if err != goredis.Nil {
+		return nil, err
+	}
+	name := s.unique()
+	uploaded := s.layout.file(blobKey, tenant, f.ID) + ":" + name
+	parts, err := s.upload(ctx, uploaded, content)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.note(ctx, tenant, f.ID); err != nil {
+		return nil, err
+	}
+	reply, err := s.run(ctx, createFileScript, []string{
+		s.layout.file(fileKey, tenant, f.ID), s.layout.file(goneKey, tenant, f.ID),
+		s.layout.tenant(filesKey, tenant), s.layout.tenant(sameKey, tenant), s.layout.tenant(liveKey, tenant),
+		s.layout.tenant(darkKey, tenant), s.layout.tenant(orderKey, tenant), s.layout.file(blobKey, tenant, f.ID), uploaded,
+	},
+		f.ID, escape(f.ID), same, string(f.Status), f.Created.Unix(), name,
+		"name", f.Name, "purpose", f.Purpose, "bytes", f.Bytes, "digest", f.Digest[:], "reason", f.Reason, "model", f.Model,
+		"chunks", 0, "parts", parts).Slice()
+	if err != nil {
+		return nil, err
+	}
+	switch outcome, _ := reply[0].(int64); {
+	case outcome == fileCreated:
+		return nil, nil
+	case outcome == fileSame && len(reply) == 2:
+		s.client.Unlink(ctx, uploaded) // it expires if this fails
+		id, _ := reply[1].(string)
+		return &id, nil
+	}
+	s.client.Unlink(ctx, uploaded)
+	return nil, fmt.Errorf("the file ID %.100q is taken", f.ID)
+}
+
+// sameness is what two files have in common that are the same.
+func sameness(f store.File) string {
+	h := sha256.New()
+	for _, s := range []string{f.Name, f.Purpose} {
+		h.Write(binary.AppendUvarint(nil, uint64(len(s))))
+		h.Write([]byte(s))
+	}
+	h.Write(f.Digest[:])
+	return string(h.Sum(nil))
+}
+
+// File returns a file.
+func (s *Store) File(ctx context.Context, tenant, id string) (store.File, error) {
+	if err := s.begin(ctx); err != nil {
+		return store.File{}, err
+	}
+	defer s.end()
+	f, ok, err := readFile(s.client.HMGet(ctx, s.layout.file(fileKey, tenant, id), fileFields...))
+	switch {
+	case err != nil:
+		return store.File{}, failure(ctx, err)
+	case !ok:
+		return store.File{}, store.ErrNotFound
+	}
+	return f, nil
+}
+
+var _ store.Files = (*Store)(nil)

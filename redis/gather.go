@@ -1,0 +1,151 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// extra is how many exchanges come with a tail that is long enough.
+const extra = 2
+
+// gatherScript reads the end of a session. How many exchanges the wish comes to
+// is guessed by the recent mean, and made sure of by looking at the first one of
+// them: it says how much was appended before it. The cost doesn't grow with the
+// session.
+//
+// KEYS: session, log, epoch. ARGV: tokens, messages, number of exchanges or 0.
+var gatherScript = newScript(`
+local d = redis.call('HMGET', KEYS[1], 'seq', 'ever', 'sent', 'mean_tokens', 'mean_messages')
+local epoch = redis.call('GET', KEYS[3]) or '0'
+if not d[1] then return {epoch, '0', '0', 0, {}} end
+local length, n = redis.call('LLEN', KEYS[2]), tonumber(ARGV[3])
+if n == 0 then
+	local tokens, messages = math.max(tonumber(ARGV[1]), 0), math.max(tonumber(ARGV[2]), 0)
+	n = math.ceil(math.max(tokens / math.max(tonumber(d[4]), 0.01), messages / math.max(tonumber(d[5]), 0.01)))
+	while n > 0 and n < length do
+		local offset, before = string.match(redis.call('LINDEX', KEYS[2], -n), '^%d+:(%-?%d+):(%d+):')
+		local share = 1
+		local function cover(wanted, got)
+			if got < wanted then share = math.max(share, math.min(wanted / math.max(got, 0.01), 8)) end
+		end
+		cover(tokens, d[2] - offset)
+		cover(messages, d[3] - before)
+		if share == 1 then break end
+		n = math.ceil(n * share)
+	end
+	n = n + ` + strconv.Itoa(extra) + `
+end
+local list = {}
+if n > 0 then list = redis.call('LRANGE', KEYS[2], -math.min(n, length), -1) end
+return {epoch, d[1], d[2], length, list}
+`)
+
+// Gather counts the request and reads the end of its session, in one trip; in a
+// second one where exchanges that were counted on had been replaced.
+func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gathered, error) {
+	if err := s.begin(ctx); err != nil {
+		return store.Gathered{}, err
+	}
+	defer s.end()
+	g, err := s.gather(ctx, req)
+	if err != nil {
+		return store.Gathered{}, failure(ctx, err)
+	}
+	return g, nil
+}
+
+func (s *Store) gather(ctx context.Context, req store.GatherRequest) (g store.Gathered, err error) {
+	calls := []*call{s.rateCall(req.Tenant, req.Limit), nil}[:1]
+	if req.Session != "" {
+		calls = append(calls, s.tailCall(req, 0))
+	}
+	// The first call's error is looked at first: that of a tail which wouldn't
+	// have been returned is of no interest.
+	_ = s.together(ctx, calls...)
+	var files bool
+	if g.Rate, files, err = readRate(calls[0].cmd, req.Limit); err != nil || !g.Rate.Allowed {
+		return g, err
+	}
+	g.Files = files && !s.opts.NoFiles
+	if req.Session == "" {
+		return g, nil
+	}
+	read, length, err := readTail(&g, calls[1].cmd, req)
+	for err == nil && read < length {
+		// The log may have grown meanwhile: what was read is read again, so
+		// that all of it is of one moment.
+		again := s.tailCall(req, min(longer(g.Tail, req), length+extra))
+		if err = s.together(ctx, again); err == nil {
+			read, length, err = readTail(&g, again.cmd, req)
+		}
+	}
+	return g, err
+}
+
+// longer is how many exchanges to read where a tail of them was too short: by
+// their own mean this time, and several times as many at least.
+func longer(tail []store.Exchange, req store.GatherRequest) int {
+	tokens, messages := 0, 0
+	for i := range tail {
+		tokens += tail[i].Tokens()
+		messages += len(tail[i].Messages)
+	}
+	likely := max(float64(req.Tokens)/float64(max(tokens, 1)), float64(req.Messages)/float64(max(messages, 1))) * float64(len(tail)) * 1.2
+	return int(min(max(likely, 3*float64(len(tail))), maxPage)) + extra
+}
+
+func (s *Store) tailCall(req store.GatherRequest, n int) *call {
+	tag := sessionTag(req.Tenant, req.Session)
+	return &call{
+		script: gatherScript,
+		keys:   []string{s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(epochKey, tag)},
+		args:   []any{req.Tokens, req.Messages, n},
+	}
+}
+
+// readTail reads the reply of gatherScript into g. It returns how many exchanges
+// came of how many there are; the same number where they are enough.
+func readTail(g *store.Gathered, cmd *goredis.Cmd, req store.GatherRequest) (read, length int, err error) {
+	reply, err := cmd.Slice()
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(reply) != 5 {
+		return 0, 0, fmt.Errorf("the script for sessions answered %d values", len(reply))
+	}
+	elements, _ := reply[4].([]any)
+	total, _ := reply[3].(int64)
+	for i, into := range []*int64{&g.Mark.Epoch, &g.Mark.Seq, &g.Tokens} {
+		text, _ := reply[i].(string)
+		if *into, err = strconv.ParseInt(text, 10, 64); err != nil {
+			return 0, 0, errCorrupt
+		}
+	}
+	g.Tail = make([]store.Exchange, 0, len(elements))
+	tokens, messages, more := 0, 0, extra
+	for _, element := range slices.Backward(elements) {
+		if tokens >= req.Tokens && messages >= req.Messages {
+			more--
+		}
+		text, _ := element.(string)
+		e, err := decodeExchange(text)
+		if err != nil {
+			return 0, 0, err
+		}
+		g.Tail = append(g.Tail, e)
+		tokens += e.Tokens()
+		messages += len(e.Messages)
+		if more == 0 {
+			slices.Reverse(g.Tail)
+			return 0, 0, nil
+		}
+	}
+	slices.Reverse(g.Tail)
+	return len(elements), int(total), nil
+}

@@ -1,0 +1,85 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	plain := sharedServer(t)
+	// A server with the module, asked for another database.
+	second := startProxy(t, plain.addr(), func(command value, forward func() (value, error)) (value, error) {
+		if command.name() == "FT.CREATE" {
+			return value{kind: '-', text: "Cannot create index on db != 0"}, nil
+		}
+		return forward()
+	})
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := fmt.Sprint("redis://127.0.0.1:", port)
+	for name, c := range map[string]struct {
+		url  string
+		o    Options
+		want string
+	}{
+		"refused":             {refused, Options{}, "connection was refused; is Redis running there?"},
+		"no such host":        {"redis://no-such-host.invalid", Options{}, "no host no-such-host.invalid"},
+		"no search module":    {plain.url(), Options{}, "Redis 8 or Redis Stack is needed for file search, unless files are off"},
+		"another database":    {second.url() + "/1", Options{}, "database 0"},
+		"no TLS there":        {"rediss://" + plain.addr(), Options{DialTimeout: 50 * time.Millisecond}, "TLS"},
+		"no Cluster there":    {"redis+cluster://" + plain.addr(), Options{}, "isn't part of a Cluster"},
+		"a prefix in braces":  {plain.url(), Options{Prefix: "{x}"}, "brace"},
+		"an unknown index":    {plain.url(), Options{Algorithm: "TREE"}, `"TREE"`},
+		"a negative timeout":  {plain.url(), Options{Timeout: -1}, "negative"},
+		"a wait without end":  {plain.url(), Options{WaitReplicas: 1, WaitTimeout: time.Minute}, "must end before"},
+		"a password to hide":  {"redis://user:hunter2@" + plain.addr(), Options{}, "user or password is wrong"},
+		"a URL that is wrong": {"http://user:hunter2@h", Options{}, "scheme"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			s, err := Open(ctx, c.url, c.o)
+			if err == nil {
+				_ = s.Close()
+				t.Fatal("it opened")
+			}
+			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v; want it to say %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestWithoutFilesNoSearchModuleIsNeeded(t *testing.T) {
+	s := openAt(t, sharedServer(t).url(), Options{Prefix: newPrefix(), NoFiles: true})
+	ctx := context.Background()
+	if _, err := s.CreateFile(ctx, "a", store.File{ID: "f"}, nil); !errors.Is(err, errNoFiles) {
+		t.Errorf("a file was created: %v", err)
+	}
+	if hits, err := s.SearchText(ctx, "a", []string{"x"}, 5); err != nil || len(hits) != 0 {
+		t.Errorf("got %v, %v", hits, err)
+	}
+	if g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 1}); err != nil || g.Files {
+		t.Errorf("got %+v, %v", g, err)
+	}
+}
+
+func TestADeadServerIsAnErrorInTime(t *testing.T) {
+	server := start(t)
+	s := openAt(t, server.url(), Options{Prefix: newPrefix(), NoFiles: true})
+	server.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	begun := time.Now()
+	if _, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 1}); err == nil || time.Since(begun) > 2*time.Second {
+		t.Errorf("after %v: %v", time.Since(begun), err)
+	}
+}

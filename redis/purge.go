@@ -1,0 +1,195 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+const (
+	// purgeBatch is how many chunks a step of a removal takes away: the server
+	// answers nobody else while it takes them out of the index.
+	purgeBatch = 64
+	// abandoned is when an upload that made no step is held to be that of a
+	// process which died; it must leave time for embedding a large file.
+	abandoned = time.Hour
+	// sweepEvery is how often each proxy looks for what others left undone.
+	sweepEvery = 10 * time.Minute
+	// sweepBatch is how much of it is looked at each time.
+	sweepBatch = 1000
+)
+
+// interrupted is why an upload failed that a dead process had begun.
+const interrupted = "interrupted; upload it again"
+
+// note records that work on a file is under way, ahead of each step of it. What
+// is still on record when nobody works on it any more is finished by sweep.
+func (s *Store) note(ctx context.Context, tenant, id string) error {
+	return s.client.ZAdd(ctx, s.layout.global(workKey), goredis.Z{Score: float64(s.now().UnixMilli()), Member: workName(tenant, id)}).Err()
+}
+
+// forget takes the work off the record. If that fails, sweep finds that there is
+// nothing left to do.
+func (s *Store) forget(ctx context.Context, tenant, id string) {
+	s.client.ZRem(ctx, s.layout.global(workKey), workName(tenant, id))
+}
+
+func workName(tenant, id string) string { return escape(tenant) + ":" + escape(id) }
+
+// deleteFileScript removes the record of a file, and with it the file from
+// everyone's sight, and leaves a note of what is to be removed yet.
+//
+// KEYS: file, gone, files, same, live, dark, blob. ARGV: id, escaped id, a name of
+// this call, by which it knows its own work when it is sent again.
+var deleteFileScript = newScript(`
+local d = redis.call('HMGET', KEYS[1], 'member', 'same', 'last')
+if not d[1] then
+	return redis.call('HGET', KEYS[2], 'call') == ARGV[3] and 1 or 0
+end
+redis.call('HSET', KEYS[2], 'last', d[3] or '-1', 'call', ARGV[3])
+redis.call('ZREM', KEYS[3], d[1])
+if redis.call('HGET', KEYS[4], d[2]) == ARGV[1] then redis.call('HDEL', KEYS[4], d[2]) end
+redis.call('SREM', KEYS[5], ARGV[1])
+redis.call('SADD', KEYS[6], ARGV[2])
+redis.call('UNLINK', KEYS[1], KEYS[7])
+return 1
+`)
+
+// DeleteFile removes a file: at once from everyone's sight, and then step by
+// step from the server.
+func (s *Store) DeleteFile(ctx context.Context, tenant, id string) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	if err := s.note(ctx, tenant, id); err != nil {
+		return failure(ctx, err)
+	}
+	deleted, err := s.run(ctx, deleteFileScript, []string{
+		s.layout.file(fileKey, tenant, id), s.layout.file(goneKey, tenant, id), s.layout.tenant(filesKey, tenant),
+		s.layout.tenant(sameKey, tenant), s.layout.tenant(liveKey, tenant), s.layout.tenant(darkKey, tenant),
+		s.layout.file(blobKey, tenant, id),
+	}, id, escape(id), s.unique()).Bool()
+	if err != nil {
+		return failure(ctx, err)
+	}
+	if !deleted {
+		// Of another caller's deletion under way, the work stays on record.
+		if s.client.Exists(ctx, s.layout.file(goneKey, tenant, id)).Val() == 0 {
+			s.forget(ctx, tenant, id)
+		}
+		return store.ErrNotFound
+	}
+	return s.purge(ctx, tenant, id)
+}
+
+// purge removes the chunks of a file that is deleted, or has failed, as far as
+// anyone can see. It goes on in the background when ctx ends.
+func (s *Store) purge(ctx context.Context, tenant, id string) error {
+	result := make(chan error, 1)
+	s.background(func(ctx context.Context) { result <- s.purgeChunks(ctx, tenant, id) })
+	select {
+	case err := <-result:
+		if s.ctx.Err() != nil {
+			return nil // the store is closing; any proxy goes on with it
+		}
+		return failure(ctx, err)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// finishPurgeScript ends a removal. KEYS: gone, dark. ARGV: escaped id.
+var finishPurgeScript = newScript(`
+redis.call('UNLINK', KEYS[1])
+return redis.call('SREM', KEYS[2], ARGV[1])
+`)
+
+func (s *Store) purgeChunks(ctx context.Context, tenant, id string) error {
+	gone := s.layout.file(goneKey, tenant, id)
+	pipe := s.client.Pipeline()
+	ofGone := pipe.HGet(ctx, gone, "last")
+	ofFile := pipe.HGet(ctx, s.layout.file(fileKey, tenant, id), "last")
+	if _, err := pipe.Exec(ctx); err != nil && err != goredis.Nil {
+		return err
+	}
+	last := -1
+	for _, cmd := range []*goredis.StringCmd{ofGone, ofFile} {
+		if n, err := cmd.Int(); err == nil {
+			last = max(last, n)
+		}
+	}
+	for from := 0; from <= last; from += purgeBatch {
+		var keys []string
+		for n := from; n <= last && n < from+purgeBatch; n++ {
+			keys = append(keys, s.layout.chunk(tenant, id, n))
+		}
+		if err := s.client.Unlink(ctx, keys...).Err(); err != nil {
+			return err
+		}
+	}
+	if err := s.run(ctx, finishPurgeScript, []string{gone, s.layout.tenant(darkKey, tenant)}, escape(id)).Err(); err != nil {
+		return err
+	}
+	s.forget(ctx, tenant, id)
+	return nil
+}
+
+// sweep finishes, every now and then, what processes that are no more had begun.
+func (s *Store) sweep(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		// An error here is one that requests see too; the next round tries again.
+		_ = s.sweepOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (s *Store) sweepOnce(ctx context.Context) error {
+	work, err := s.client.ZRangeWithScores(ctx, s.layout.global(workKey), 0, sweepBatch-1).Result()
+	if err != nil {
+		return err
+	}
+	for _, z := range work {
+		name, _ := z.Member.(string)
+		tenant, id, _ := strings.Cut(name, ":")
+		idle := s.now().Sub(time.UnixMilli(int64(z.Score)))
+		if err := s.resume(ctx, unescape(tenant), unescape(id), idle); err != nil {
+			return fmt.Errorf("resume %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// resume finishes the work on one file, for which nothing was done for a while.
+func (s *Store) resume(ctx context.Context, tenant, id string, idle time.Duration) error {
+	if idle < settled {
+		return nil
+	}
+	pipe := s.client.Pipeline()
+	gone := pipe.Exists(ctx, s.layout.file(goneKey, tenant, id))
+	status := pipe.HGet(ctx, s.layout.file(fileKey, tenant, id), "status")
+	dark := pipe.SIsMember(ctx, s.layout.tenant(darkKey, tenant), escape(id))
+	if _, err := pipe.Exec(ctx); err != nil && err != goredis.Nil {
+		return err
+	}
+	switch uploaded := status.Val() == string(store.FileUploaded); {
+	case gone.Val() == 1, status.Val() == string(store.FileError) && dark.Val():
+		return s.purgeChunks(ctx, tenant, id)
+	case uploaded && idle >= abandoned:
+		return s.finishFile(ctx, tenant, id, store.FileError, interrupted)
+	case !uploaded:
+		s.forget(ctx, tenant, id)
+	}
+	return nil
+}

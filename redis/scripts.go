@@ -1,0 +1,110 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// script is one that runs on the server, which knows it by its digest once it has
+// seen it. (go-redis has the like, which forgets the digest when it is loaded in a
+// pipeline.)
+type script struct{ text, digest string }
+
+func newScript(text string) *script {
+	digest := sha1.Sum([]byte(text))
+	return &script{text, hex.EncodeToString(digest[:])}
+}
+
+// scripts are all of them, to be loaded when the store is opened.
+var scripts = []*script{
+	rateScript, gatherScript, appendScript, pageScript, deleteSessionScript, forgetSessionScript,
+	createFileScript, addChunksScript, finishFileScript, deleteFileScript, finishPurgeScript,
+}
+
+// loadScripts has every primary know the scripts, so that the first request
+// needs no second trip.
+func (s *Store) loadScripts(ctx context.Context) error {
+	load := func(ctx context.Context, c goredis.Cmdable) error {
+		_, err := c.Pipelined(ctx, func(p goredis.Pipeliner) error {
+			for _, script := range scripts {
+				p.ScriptLoad(ctx, script.text)
+			}
+			return nil
+		})
+		return err
+	}
+	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return load(ctx, c) })
+	}
+	return load(ctx, s.client)
+}
+
+// run runs one script.
+func (s *Store) run(ctx context.Context, script *script, keys []string, args ...any) *goredis.Cmd {
+	c := call{script: script, keys: keys, args: args}
+	if c.queue(ctx, s.client); c.unknown() {
+		c.queueWhole(ctx, s.client)
+	}
+	return c.cmd
+}
+
+// call is a script to be run, and once it has, its reply.
+type call struct {
+	script *script
+	keys   []string
+	args   []any
+	cmd    *goredis.Cmd
+}
+
+func (c *call) queue(ctx context.Context, to goredis.Scripter) {
+	c.cmd = to.EvalSha(ctx, c.script.digest, c.keys, c.args...)
+}
+
+// queueWhole sends the script itself.
+func (c *call) queueWhole(ctx context.Context, to goredis.Scripter) {
+	c.cmd = to.Eval(ctx, c.script.text, c.keys, c.args...)
+}
+
+// unknown reports whether the server has forgotten the script, as it does when
+// it is restarted or a replica takes over.
+func (c *call) unknown() bool {
+	return c.cmd != nil && goredis.HasErrorPrefix(c.cmd.Err(), "NOSCRIPT")
+}
+
+// together runs scripts in one trip, and a second time, whole, those that the
+// server had forgotten. Their errors are in their commands; the error returned is
+// the first of them.
+func (s *Store) together(ctx context.Context, calls ...*call) error {
+	pipe := s.client.Pipeline()
+	for _, c := range calls {
+		c.queue(ctx, pipe)
+	}
+	_, err := pipe.Exec(ctx)
+	if err == nil {
+		return nil
+	}
+	return s.again(ctx, calls...)
+}
+
+// again sends the scripts that were unknown in full, and returns the first error
+// left.
+func (s *Store) again(ctx context.Context, calls ...*call) error {
+	pipe := s.client.Pipeline()
+	for _, c := range calls {
+		if c.unknown() {
+			c.queueWhole(ctx, pipe)
+		}
+	}
+	if pipe.Len() > 0 {
+		_, _ = pipe.Exec(ctx) // the commands have the errors
+	}
+	for _, c := range calls {
+		if err := c.cmd.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// voidFor is how long a deletion is remembered: longer than a journaled append
+// may wait for its store.
+const voidFor = 30 * 24 * time.Hour
+
+// Session describes a session.
+func (s *Store) Session(ctx context.Context, tenant, session string) (store.Session, error) {
+	if err := s.begin(ctx); err != nil {
+		return store.Session{}, err
+	}
+	defer s.end()
+	d, ok, err := readSession(s.describe(ctx, s.client, tenant, session))
+	switch {
+	case err != nil:
+		return store.Session{}, failure(ctx, err)
+	case !ok:
+		return store.Session{}, store.ErrNotFound
+	}
+	return d, nil
+}
+
+func (s *Store) describe(ctx context.Context, c goredis.Cmdable, tenant, session string) *goredis.SliceCmd {
+	return c.HMGet(ctx, s.layout.tagged(sessionKey, sessionTag(tenant, session)), "id", "created", "updated", "messages", "tokens")
+}
+
+func readSession(cmd *goredis.SliceCmd) (d store.Session, ok bool, err error) {
+	values, err := cmd.Result()
+	if err != nil || len(values) != 5 || values[0] == nil {
+		return d, false, err
+	}
+	var n [4]int64
+	for i := range n {
+		text, _ := values[i+1].(string)
+		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil {
+			return d, false, errCorrupt
+		}
+	}
+	d.ID, _ = values[0].(string)
+	d.Created, d.Updated, d.Messages, d.Tokens = fromMilli(n[0]), fromMilli(n[1]), n[2], n[3]
+	return d, true, nil
+}
+
+// pageScript reads exchanges in either order. Since replaced exchanges are
+// missing from the log, it looks for the place by halves.
+//
+// KEYS: session, log. ARGV: after, limit, 1 for newest first.
+var pageScript = newScript(`
+if redis.call('EXISTS', KEYS[1]) == 0 then return false end
+local after, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
+if limit <= 0 then return {} end
+local low, high = 0, redis.call('LLEN', KEYS[2])
+local descending = ARGV[3] == '1'
+if descending and after == 0 then
+	low = high
+else
+	while low < high do
+		local middle = math.floor((low + high) / 2)
+		local seq = tonumber(string.match(redis.call('LINDEX', KEYS[2], middle), '^%d+'))
+		if seq > after or descending and seq == after then high = middle else low = middle + 1 end
+	end
+end
+if not descending then return redis.call('LRANGE', KEYS[2], low, low + limit - 1) end
+if low == 0 then return {} end
+return redis.call('LRANGE', KEYS[2], math.max(low - limit, 0), low - 1)
+`)
+
+// Exchanges returns exchanges of a session.
+func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order store.Order) ([]store.Exchange, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	tag := sessionTag(tenant, session)
+	keys := []string{s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag)}
+	descending := 0
+	if order == store.Descending {
+		descending = 1
+	}
+	elements, err := s.run(ctx, pageScript, keys, after, min(limit, maxPage), descending).Slice()
+	if err == goredis.Nil {
+		return nil, store.ErrNotFound
+	}
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	list, err := decodeExchanges(elements)
+	if order == store.Descending {
+		for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+			list[i], list[j] = list[j], list[i]
+		}
+	}
+	return list, failure(ctx, err)
+}
+
+// maxPage keeps the arithmetic of scripts within what they write as integers.
+const maxPage = 1 << 24
+
+// deleteSessionScript removes a session, and voids the appends of requests that
+// began before. The epoch is the time, and not a count, so that one that was
+// forgotten after voidFor is never given out again.
+//
+// KEYS: session, log, seen, epoch. ARGV: time in µs or 0, ms to remember.
+var deleteSessionScript = newScript(`
+local now = tonumber(ARGV[1])
+if now == 0 then
+	local t = redis.call('TIME')
+	now = t[1] * 1000000 + t[2]
+end
+local epoch = math.max(tonumber(redis.call('GET', KEYS[4]) or '0') + 1, now)
+redis.call('SET', KEYS[4], string.format('%.0f', epoch), 'PX', ARGV[2])
+local existed = redis.call('EXISTS', KEYS[1])
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
+return existed
+`)
+
+// DeleteSession removes a session, and voids the appends of requests that began
+// before.
+func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error {
+	if session == "" {
+		return store.ErrNotFound
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	// Off the list first: a name that is left on it is found out when it is
+	// read, a session that isn't on it is not.
+	if err := s.client.ZRem(ctx, s.layout.tenant(sessionsKey, tenant), session).Err(); err != nil {
+		return failure(ctx, err)
+	}
+	tag := sessionTag(tenant, session)
+	keys := []string{
+		s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
+	}
+	existed, err := s.run(ctx, deleteSessionScript, keys, s.micros(), voidFor.Milliseconds()).Bool()
+	if err != nil {
+		return failure(ctx, err)
+	}
+	if !existed {
+		return store.ErrNotFound
+	}
+	return nil
+}
+
+var _ store.Sessions = (*Store)(nil)

@@ -1,0 +1,57 @@
+package redis
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/store"
+	"github.com/backstory-proxy/backstory/store/storetest"
+)
+
+// openAt opens a store for the time of the test, and removes what it wrote.
+func openAt(t testing.TB, url string, o Options) *Store {
+	t.Helper()
+	s, err := Open(context.Background(), url, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// backend makes stores that have one server and each a prefix of its own, so that
+// all of them are empty.
+func backend(url string, o Options) storetest.Backend {
+	prefix := newPrefix()
+	opened := make(map[store.Store]Options)
+	open := func(t *testing.T, o Options) store.Store {
+		s := openAt(t, url, o)
+		opened[s] = o
+		return s
+	}
+	return storetest.Backend{
+		Open: func(t *testing.T, now func() time.Time) store.Store {
+			o := o
+			o.Prefix, o.Now = prefix+t.Name()+":", now
+			return open(t, o)
+		},
+		Reopen: func(t *testing.T, s store.Store, now func() time.Time) store.Store {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			o := opened[s]
+			o.Now = now
+			return open(t, o)
+		},
+	}
+}
+
+func TestStore(t *testing.T) {
+	url := searchServer(t)
+	storetest.Run(t, backend(url, Options{}))
+}

@@ -1,0 +1,91 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// errTooFewReplicas is where an exchange is on the primary, and not on as many
+// replicas as were asked for. Appending it again is safe.
+var errTooFewReplicas = errors.New("too few replicas confirmed the exchange")
+
+const (
+	// redirects is how often an append follows a slot to another server.
+	redirects = 5
+	// redirectPause grows with each time: a failover takes a moment.
+	redirectPause = 50 * time.Millisecond
+)
+
+// saveAndWait is save with WAIT behind it. That counts for the connection it
+// comes on alone, so that in a Cluster the slot's own server is spoken to, and
+// what go-redis does elsewhere, to follow the slot when it moves, is done here.
+func (s *Store) saveAndWait(ctx context.Context, c *call, list string, listed goredis.Z) error {
+	cluster, ok := s.client.(*goredis.ClusterClient)
+	if !ok {
+		return s.waitOn(ctx, s.client, c, func(p goredis.Pipeliner) { p.ZAddGT(ctx, list, listed) })
+	}
+	for try := 1; ; try++ {
+		err := s.waitAtOwner(ctx, cluster, c)
+		if err == nil {
+			s.touchLater(s.client.ZAddGT(ctx, list, listed).Err(), list, listed)
+			return nil
+		}
+		if try == redirects || !isElsewhere(err) {
+			return err
+		}
+		cluster.ReloadState(ctx)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(try) * redirectPause):
+		}
+	}
+}
+
+func (s *Store) waitAtOwner(ctx context.Context, cluster *goredis.ClusterClient, c *call) error {
+	owner, err := cluster.MasterForKey(ctx, c.keys[0])
+	if err != nil {
+		return err
+	}
+	return s.waitOn(ctx, owner, c, func(goredis.Pipeliner) {})
+}
+
+// waitOn runs the append, whatever else is to go with it, and WAIT.
+func (s *Store) waitOn(ctx context.Context, client goredis.Cmdable, c *call, with func(goredis.Pipeliner)) error {
+	for first := true; ; first = false {
+		pipe := client.Pipeline()
+		if first {
+			c.queue(ctx, pipe)
+		} else {
+			c.queueWhole(ctx, pipe)
+		}
+		with(pipe)
+		confirmed := pipe.Do(ctx, "WAIT", s.opts.WaitReplicas, s.opts.WaitTimeout.Milliseconds())
+		_, _ = pipe.Exec(ctx) // the commands have the errors
+		if first && c.unknown() {
+			continue
+		}
+		if c.cmd.Err() != nil {
+			return c.cmd.Err()
+		}
+		n, waitErr := confirmed.Int64()
+		if waitErr != nil {
+			return waitErr
+		}
+		if n < int64(s.opts.WaitReplicas) {
+			return fmt.Errorf("%w: %d of %d", errTooFewReplicas, n, s.opts.WaitReplicas)
+		}
+		return nil
+	}
+}
+
+// isElsewhere tells the errors of a server that doesn't own the slot, or not yet.
+func isElsewhere(err error) bool {
+	_, moved := goredis.IsMovedError(err)
+	_, ask := goredis.IsAskError(err)
+	return moved || ask || goredis.IsClusterDownError(err) || goredis.IsTryAgainError(err) || goredis.IsReadOnlyError(err)
+}
