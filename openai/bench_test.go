@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+	"github.com/tidwall/sjson"
+
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -38,6 +41,41 @@ func BenchmarkUpstream(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				c.Upstream(e)
+			}
+		})
+	}
+}
+
+// BenchmarkUpstreamBySjson makes the same edit a field at a time, for
+// comparison with BenchmarkUpstream.
+func BenchmarkUpstreamBySjson(b *testing.B) {
+	for _, size := range sizes {
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			body := sizedRequest(size)
+			e := benchmarkEdit(parse(b, string(body)))
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				out := body
+				for _, field := range []string{"sessionId", "useRAG", "saveToMemory", "ragQuery"} {
+					out, _ = sjson.DeleteBytes(out, field)
+				}
+				messages := gjson.GetBytes(out, "messages").Array()
+				list := []byte{'['}
+				for i, m := range messages {
+					if i == 1 {
+						list = append(append(append(append(list, e.History[0]...), ','), e.History[1]...), ',')
+					}
+					raw := m.Raw
+					if i == len(messages)-1 {
+						raw, _ = sjson.Set(raw, "content", e.Quoted+m.Get("content").String())
+					}
+					list = append(append(list, raw...), ',')
+				}
+				list[len(list)-1] = ']'
+				if _, err := sjson.SetRawBytes(out, "messages", list); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}
