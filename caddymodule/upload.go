@@ -49,6 +49,9 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 	if errors.Is(err, store.ErrExists) {
 		return writeJSON(w, fileObject(file))
 	}
+	if errors.Is(err, store.ErrFilesOff) {
+		return openai.StatusError(http.StatusNotImplemented, "This service keeps no files.")
+	}
 	if err != nil {
 		return &unavailable{err}
 	}

@@ -17,9 +17,6 @@ import (
 // errNoSearch is the want of the search module.
 var errNoSearch = errors.New("the server has no search module; Redis 8 or Redis Stack is needed for file search, unless files are off")
 
-// errNoFiles is what the files' methods answer where Options.NoFiles is set.
-var errNoFiles = errors.New("redis: files are off")
-
 // timerSlack is how far two timers set for the same moment are apart at most.
 const timerSlack = 20 * time.Millisecond
 

@@ -80,7 +80,7 @@ return {0}
 // CreateFile adds a file with its original.
 func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, content []byte) (store.File, error) {
 	if s.opts.NoFiles {
-		return store.File{}, errNoFiles
+		return store.File{}, store.ErrFilesOff
 	}
 	if err := s.begin(ctx); err != nil {
 		return store.File{}, err

@@ -45,7 +45,7 @@ return status
 // processed, no search returns them.
 func (s *Store) AddChunks(ctx context.Context, tenant, id string, chunks []store.Chunk) error {
 	if s.opts.NoFiles {
-		return errNoFiles
+		return store.ErrFilesOff
 	}
 	if err := s.begin(ctx); err != nil {
 		return err

@@ -61,7 +61,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 func TestWithoutFilesNoSearchModuleIsNeeded(t *testing.T) {
 	s := openAt(t, sharedServer(t).url(), Options{Prefix: newPrefix(), NoFiles: true})
 	ctx := context.Background()
-	if _, err := s.CreateFile(ctx, "a", store.File{ID: "f"}, nil); !errors.Is(err, errNoFiles) {
+	if _, err := s.CreateFile(ctx, "a", store.File{ID: "f"}, nil); !errors.Is(err, store.ErrFilesOff) {
 		t.Errorf("a file was created: %v", err)
 	}
 	if hits, err := s.SearchText(ctx, "a", []string{"x"}, 5); err != nil || len(hits) != 0 {

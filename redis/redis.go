@@ -70,7 +70,8 @@ type Options struct {
 	// come.
 	Model      string
 	Dimensions int
-	// NoFiles does without files, and so without the search module.
+	// NoFiles does without files, and so without the search module: adding
+	// one is store.ErrFilesOff.
 	NoFiles bool
 	// TLS is used for rediss:// in place of what the URL says.
 	TLS *tls.Config

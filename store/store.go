@@ -19,6 +19,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrExists says that the tenant already has this file; CreateFile returns it.
 	ErrExists = errors.New("already exists")
+	// ErrFilesOff says that the store was told to do without files.
+	ErrFilesOff = errors.New("files are off")
 	// ErrDeleted says that the session was deleted after the request that
 	// wants to save into it began, or that the file was deleted while its
 	// chunks were being added.
