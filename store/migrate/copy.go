@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,7 +188,8 @@ func exchanges(ctx context.Context, s store.Sessions, tenant, session string, se
 		for i := range list {
 			total += size(&list[i])
 		}
-		limit = int(min(max(pageBytes*int64(len(list))/total, 1), maxPage))
+		// Slowly up, since what was small so far may be followed by photos.
+		limit = int(min(max(pageBytes*int64(len(list))/total, 1), int64(2*limit), maxPage))
 	}
 }
 
@@ -204,28 +206,57 @@ func size(e *store.Exchange) (n int64) {
 func (m *mover) copyFile(ctx context.Context, tenant string, f store.File) error {
 	counts := Counts{Files: 1, Chunks: int64(f.Chunks), Bytes: f.Bytes}
 	known, err := m.to.File(ctx, tenant, f.ID)
+	begun := err == nil
 	switch {
-	case err == nil && (known.Status == store.FileProcessed || known.Status == f.Status && known.Reason == f.Reason):
+	case begun && (known.Status == store.FileProcessed || known.Status == f.Status && known.Reason == f.Reason):
 		m.there(counts)
 		m.progress.advance(int64(f.Chunks) + 1)
 		return nil
-	case err == nil:
-		if err := m.to.RemoveFile(ctx, tenant, f.ID); err != nil {
-			return err
-		}
-	case !errors.Is(err, store.ErrNotFound):
+	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
 	}
 	content, err := m.from.Content(ctx, tenant, f.ID)
 	if err != nil {
 		return changed(err)
 	}
+	if !begun {
+		err = m.bring(ctx, tenant, f, content)
+		if errors.Is(err, store.ErrExists) {
+			return nil // it is told as a difference
+		}
+	}
+	// What is in its way, if an earlier run was broken off, is removed. A
+	// sweep of the target may be at that too, and take away what has come since.
+	for try := 0; try < bringAgain && (begun || err != nil) && ctx.Err() == nil; try++ {
+		if err := m.to.RemoveFile(ctx, tenant, f.ID); err != nil {
+			return err
+		}
+		err = m.bring(ctx, tenant, f, content)
+		if errors.Is(err, store.ErrExists) {
+			return nil
+		}
+		if err == nil {
+			begun, err = m.lacks(ctx, tenant, f)
+		}
+	}
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return changed(err)
+	}
+	m.copied(counts)
+	return nil
+}
+
+// bringAgain is how often a file that was begun is begun anew.
+const bringAgain = 3
+
+// bring creates a file in the target. ErrExists where it has the same under
+// another ID.
+func (m *mover) bring(ctx context.Context, tenant string, f store.File, content []byte) error {
 	draft := f
 	draft.Status, draft.Reason, draft.Chunks = store.FileUploaded, "", 0
-	other, err := m.create(ctx, tenant, draft, content)
+	other, err := m.to.CreateFile(ctx, tenant, draft, content)
 	if errors.Is(err, store.ErrExists) {
 		m.differ(tenant, "file %s is in the target already, as %s", f.ID, other.ID)
-		return nil
 	}
 	if err != nil {
 		return err
@@ -237,27 +268,20 @@ func (m *mover) copyFile(ctx context.Context, tenant string, f store.File) error
 			return m.to.AddChunks(ctx, tenant, f.ID, list)
 		})
 		if err != nil {
-			return changed(err)
+			return err
 		}
 	}
-	if err := m.to.FinishFile(ctx, tenant, f.ID, f.Status, f.Reason); err != nil {
-		return changed(err)
-	}
-	m.copied(counts)
-	return nil
+	return m.to.FinishFile(ctx, tenant, f.ID, f.Status, f.Reason)
 }
 
-// create creates a file; where that fails, once more after what an earlier run
-// may have left in its way is removed.
-func (m *mover) create(ctx context.Context, tenant string, f store.File, content []byte) (store.File, error) {
-	other, err := m.to.CreateFile(ctx, tenant, f, content)
-	if err == nil || errors.Is(err, store.ErrExists) || ctx.Err() != nil {
-		return other, err
-	}
-	if err := m.to.RemoveFile(ctx, tenant, f.ID); err != nil {
-		return store.File{}, err
-	}
-	return m.to.CreateFile(ctx, tenant, f, content)
+// lacks reports whether the target doesn't have all chunks of a file.
+func (m *mover) lacks(ctx context.Context, tenant string, f store.File) (bool, error) {
+	n := 0
+	err := chunks(ctx, m.to, tenant, f.ID, func(list []store.Chunk) error {
+		n += len(list)
+		return nil
+	})
+	return n != f.Chunks, err
 }
 
 // chunks hands a file's chunks to see, in order, page by page.

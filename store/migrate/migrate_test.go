@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -142,7 +143,7 @@ func TestAnInterruptedCopyGoesOn(t *testing.T) {
 			for {
 				ctx, cancel := context.WithCancel(context.Background())
 				b := &breaking{Mover: to, left: new(atomic.Int64), cancel: cancel}
-				b.left.Store(rand.Int64N(9))
+				b.left.Store(rand.Int64N(12))
 				_, err := migrate.Run(ctx, from, b, migrate.Options{Workers: 3})
 				cancel()
 				if err == nil {
@@ -177,6 +178,12 @@ func TestDifferencesAreTold(t *testing.T) {
 		}
 	}
 	from := filled(t)
+	path := filepath.Join(t.TempDir(), "to.db")
+	base := open(t, path)
+	same(t, run(t, from, base, migrate.Options{}))
+	ok(t, base.Close())
+	copied, err := os.ReadFile(path)
+	ok(t, err)
 	for name, c := range map[string]struct {
 		change func(*testing.T, store.Mover)
 		merge  bool
@@ -226,8 +233,9 @@ func TestDifferencesAreTold(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			to := open(t, filepath.Join(t.TempDir(), "to.db"))
-			same(t, run(t, from, to, migrate.Options{}))
+			path := filepath.Join(t.TempDir(), "to.db")
+			ok(t, os.WriteFile(path, copied, 0o600))
+			to := open(t, path)
 			c.change(t, to)
 			r := run(t, from, to, migrate.Options{Merge: c.merge})
 			if r.Verified() != (c.want == "") || !strings.Contains(strings.Join(r.Differences, "\n"), c.want) {
@@ -250,5 +258,37 @@ func TestAnEmptySourceIsAnError(t *testing.T) {
 	_, err := migrate.Run(context.Background(), open(t, filepath.Join(folder, "a.db")), open(t, filepath.Join(folder, "b.db")), migrate.Options{})
 	if !errors.Is(err, migrate.ErrEmpty) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// losing is a store that loses the first chunks that are added, as to a sweep
+// that still removes those of the file that was there before.
+type losing struct {
+	store.Mover
+	lost bool
+}
+
+func (l *losing) AddChunks(ctx context.Context, tenant, id string, list []store.Chunk) error {
+	if tenant == "acme" && id == "file-1" && !l.lost {
+		l.lost = true
+		return nil
+	}
+	return l.Mover.AddChunks(ctx, tenant, id, list)
+}
+
+func TestAFileThatWasBegunIsBegunAnewUntilItIsWhole(t *testing.T) {
+	from, to := filled(t), open(t, filepath.Join(t.TempDir(), "to.db"))
+	f, err := from.File(context.Background(), "acme", "file-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Status = store.FileUploaded
+	if _, err := to.CreateFile(context.Background(), "acme", f, nil); err != nil {
+		t.Fatal(err)
+	}
+	l := &losing{Mover: to}
+	same(t, run(t, from, l, migrate.Options{}))
+	if !l.lost {
+		t.Error("nothing was lost")
 	}
 }

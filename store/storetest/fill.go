@@ -107,7 +107,7 @@ func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
 func fillFile(t testing.TB, s store.Store, tenant, id string, n int, vectors bool) {
 	t.Helper()
 	ctx := context.Background()
-	content := []byte(strings.Repeat(id+" ", n*1000))
+	content := []byte(strings.Repeat(id+" ", n*500))
 	f := store.File{
 		ID: id, Name: "résumé " + id + ".pdf", Purpose: "assistants", Bytes: int64(len(content)), Digest: sha256.Sum256(content),
 		Created: time.Date(2026, 1, 2, 3, 4, 5+n%7, 0, time.UTC),

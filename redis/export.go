@@ -1,0 +1,264 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// What a store must do to be copied: see store.Mover.
+
+// scanBatch is how many keys a step of looking at all of them looks at, and
+// exportBatch how many commands are carried at once.
+const (
+	scanBatch   = 1000
+	exportBatch = 256
+)
+
+// Tenants lists all tenants, by the names of the keys on the servers. Sessions
+// that an append which was broken off has not listed are listed.
+func (s *Store) Tenants(ctx context.Context) ([]string, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	found := make(map[string]bool)
+	keys, err := s.listKeys(ctx, "")
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	for _, k := range keys {
+		found[k.Tenant] = true
+	}
+	for _, kind := range []string{sessionKey, filesKey} {
+		err := s.scan(ctx, s.layout.global(kind)+":{", func(keys []string) error {
+			for _, key := range keys {
+				found[tenantOf(key[len(s.layout.global(kind)):])] = true
+			}
+			if kind == sessionKey {
+				return s.relist(ctx, keys)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, failure(ctx, err)
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// tenantOf reads the tenant from a key's hash tag, of a tenant or of a session.
+func tenantOf(tag string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(tag, ":{"), "}")
+	name, _, _ = strings.Cut(name, ":")
+	return unescape(name)
+}
+
+// scan hands the keys with a prefix to see, batch by batch, never two at once.
+// Some may come twice.
+func (s *Store) scan(ctx context.Context, prefix string, see func(keys []string) error) error {
+	var mu sync.Mutex
+	pattern := globEscaper.Replace(prefix) + "*"
+	server := func(ctx context.Context, c goredis.Cmdable) error {
+		for cursor := uint64(0); ; {
+			keys, next, err := c.Scan(ctx, cursor, pattern, scanBatch).Result()
+			if err != nil {
+				return err
+			}
+			if len(keys) > 0 {
+				mu.Lock()
+				err = see(keys)
+				mu.Unlock()
+			}
+			if cursor = next; err != nil || cursor == 0 {
+				return err
+			}
+		}
+	}
+	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
+		return cluster.ForEachMaster(ctx, func(ctx context.Context, c *goredis.Client) error { return server(ctx, c) })
+	}
+	return server(ctx, s.client)
+}
+
+var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
+
+// relist lists sessions that aren't, by their keys.
+func (s *Store) relist(ctx context.Context, keys []string) error {
+	pipe := s.client.Pipeline()
+	read := make([]*goredis.SliceCmd, len(keys))
+	for i, key := range keys {
+		read[i] = pipe.HMGet(ctx, key, "id", "updated")
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	pipe = s.client.Pipeline()
+	for i, key := range keys {
+		id, ok := read[i].Val()[0].(string)
+		if !ok {
+			continue // deleted meanwhile
+		}
+		updated, err := strconv.ParseInt(fmt.Sprint(read[i].Val()[1]), 10, 64)
+		if err != nil {
+			return errCorrupt
+		}
+		tenant := tenantOf(key[len(s.layout.global(sessionKey)):])
+		pipe.ZAddNX(ctx, s.layout.tenant(sessionsKey, tenant), goredis.Z{Score: float64(updated * 1000), Member: id})
+	}
+	_, err := pipe.Exec(ctx)
+	return err
+}
+
+// FileChunks returns chunks of a file with their terms, as they are indexed, and
+// vectors.
+func (s *Store) FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]store.Chunk, error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	list, err := s.fileChunks(ctx, tenant, id, after, limit)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, store.ErrNotFound
+	}
+	return list, failure(ctx, err)
+}
+
+func (s *Store) fileChunks(ctx context.Context, tenant, id string, after, limit int) (list []store.Chunk, err error) {
+	record, err := s.client.HMGet(ctx, s.layout.file(fileKey, tenant, id), "id", "last").Result()
+	if err != nil {
+		return nil, err
+	}
+	if record[0] == nil {
+		return nil, store.ErrNotFound
+	}
+	last := -1
+	if text, ok := record[1].(string); ok {
+		if last, err = strconv.Atoi(text); err != nil {
+			return nil, errCorrupt
+		}
+	}
+	for n := max(after, -1) + 1; n <= last && len(list) < limit; {
+		end := min(n+min(exportBatch, limit-len(list)), last+1)
+		pipe := s.client.Pipeline()
+		read := make([]*goredis.MapStringStringCmd, end-n)
+		for i := range read {
+			read[i] = pipe.HGetAll(ctx, s.layout.chunk(tenant, id, n+i))
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return nil, err
+		}
+		for _, cmd := range read {
+			fields := cmd.Val()
+			if len(fields) == 0 {
+				continue // numbers may be left out
+			}
+			k, ok := readChunk(fields["n"], fields["text"], fields["section"], fields["page"], fields["tokens"])
+			if !ok {
+				return nil, errCorrupt
+			}
+			k.Terms = fields["terms"]
+			for name, value := range fields {
+				if strings.HasPrefix(name, vectorPrefix) {
+					k.Vector = decodeVector(value)
+				}
+			}
+			list = append(list, k)
+		}
+		n = end
+	}
+	return list, nil
+}
+
+// vectorPrefix begins the fields that vectorField names, and no others.
+const vectorPrefix = "v_"
+
+func decodeVector(b string) []float32 {
+	var v []float32
+	for ; len(b) >= 4; b = b[4:] {
+		v = append(v, math.Float32frombits(binary.LittleEndian.Uint32([]byte(b[:4]))))
+	}
+	return v
+}
+
+// RestoreExchanges appends exchanges.
+func (s *Store) RestoreExchanges(ctx context.Context, tenant, session string, list []store.Exchange) error {
+	for i := range list {
+		if _, err := s.Append(ctx, store.Append{Tenant: tenant, Session: session, Exchange: list[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreSessionScript sets a session's times, if it is there.
+// KEYS: session. ARGV: created, updated.
+const restoreSessionScript = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('HSET', KEYS[1], 'created', ARGV[1], 'updated', ARGV[2])
+return 1
+`
+
+// RestoreSessions sets the times and the order of sessions. The order is by
+// microseconds, of which a millisecond has enough to keep apart what was updated
+// in the same one.
+func (s *Store) RestoreSessions(ctx context.Context, tenant string, list []store.Session) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	key := s.layout.tenant(sessionsKey, tenant)
+	var latest int64
+	for batch := range slices.Chunk(list, exportBatch) {
+		pipe := s.client.Pipeline()
+		there := make([]*goredis.Cmd, len(batch))
+		for i, d := range batch {
+			there[i] = pipe.Eval(ctx, restoreSessionScript, []string{s.layout.tagged(sessionKey, sessionTag(tenant, d.ID))},
+				d.Created.UnixMilli(), d.Updated.UnixMilli())
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return failure(ctx, err)
+		}
+		var listed []goredis.Z
+		for i, d := range batch {
+			latest = max(latest+1, d.Updated.UnixMicro())
+			if n, _ := there[i].Int(); n == 1 {
+				listed = append(listed, goredis.Z{Score: float64(latest), Member: d.ID})
+			}
+		}
+		if len(listed) == 0 {
+			continue
+		}
+		if err := s.client.ZAdd(ctx, key, listed...).Err(); err != nil {
+			return failure(ctx, err)
+		}
+	}
+	return nil
+}
+
+// RemoveFile removes a file, and what a deletion that was broken off has left of
+// one.
+func (s *Store) RemoveFile(ctx context.Context, tenant, id string) error {
+	err := s.DeleteFile(ctx, tenant, id)
+	if !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	defer s.end()
+	return failure(ctx, s.purgeChunks(ctx, tenant, id))
+}
+
+var _ store.Mover = (*Store)(nil)
