@@ -26,6 +26,8 @@ run: build ## start Backstory at http://localhost:8080/api/v1
 .PHONY: test
 test: deps lint ## check and test everything
 	$(GO) test -race -timeout 12m ./...
+	@[ -n "$$BACKSTORY_TEST_REDIS" ] || echo "The Redis store's search was tested against recorded replies;" \
+		"set BACKSTORY_TEST_REDIS=redis://… to test it on a server with the search module."
 
 # The Redis store is tested on servers of its own.
 .PHONY: deps
