@@ -21,6 +21,9 @@ build: ## build ./backstory: Caddy with Backstory
 
 .PHONY: run
 run: build ## start Backstory at http://localhost:8080/api/v1
+	@# Caddy shares its ports with another instance without a word.
+	@! curl -sf -o /dev/null http://localhost:8080/healthz || \
+		{ echo "Backstory already runs at http://localhost:8080: stop it first"; exit 1; }
 	./backstory run --config Caddyfile
 
 .PHONY: test
