@@ -33,7 +33,7 @@ func idDigest(id string) []byte {
 // encodeExchange returns the record of an exchange.
 func encodeExchange(e *store.Exchange) []byte {
 	array, meta := store.EncodeMessages(e.Messages)
-	refs := store.EncodeRefs(e.Passages)
+	refs := store.EncodeRefs(e.Passages, e.Recalled)
 	b := make([]byte, 0, 64+len(e.ID)+len(e.Model)+len(e.Finish)+len(refs)+len(meta)+len(array))
 	b = append(b, recordVersion)
 	b = binary.AppendVarint(b, e.Created.UnixMilli())
@@ -76,7 +76,7 @@ func decodeExchange(element string) (e store.Exchange, err error) {
 	if r.failed {
 		return store.Exchange{}, errCorrupt
 	}
-	if e.Passages, err = store.DecodeRefs(refs); err != nil {
+	if e.Passages, e.Recalled, err = store.DecodeRefs(refs); err != nil {
 		return store.Exchange{}, err
 	}
 	if e.Messages, err = store.DecodeMessages(r.b, meta); err != nil {

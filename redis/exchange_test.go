@@ -17,7 +17,7 @@ func element(e store.Exchange) string {
 func someExchange() store.Exchange {
 	return store.Exchange{
 		ID: "e:1", Seq: 7, Offset: -3, Created: time.UnixMilli(1_700_000_000_123).UTC(), Model: "m", Finish: "stop", Hidden: true,
-		Carried: store.Digest{1, 2}, Passages: []store.ChunkRef{{FileID: "f", N: 3}},
+		Carried: store.Digest{1, 2}, Passages: []store.ChunkRef{{FileID: "f", N: 3}}, Recalled: []store.MessageRef{{Seq: 6, N: 1}},
 		Messages: []store.Message{{JSON: []byte(`{"a":1}`), Tokens: 5, Digest: store.Digest{9}}, {JSON: []byte(`{}`), Tokens: 2}},
 	}
 }

@@ -158,8 +158,14 @@ func (s *Store) findText(ctx context.Context, to doer, tenant string, words, exc
 			all = append(all, f)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b found) int { return cmp.Compare(b.hit.Score, a.hit.Score) })
+	slices.SortFunc(all, better)
 	return all[:min(limit, len(all))], nil
+}
+
+// better orders what was found by score; where that is equal, by place, for the
+// server's order then changes from one search to the next.
+func better(a, b found) int {
+	return cmp.Or(cmp.Compare(b.hit.Score, a.hit.Score), cmp.Compare(a.file, b.file), cmp.Compare(a.hit.Chunk.N, b.hit.Chunk.N))
 }
 
 func (s *Store) findVector(ctx context.Context, to doer, tenant, model string, vector []float32, excluded []string, limit int) ([]found, error) {
@@ -186,6 +192,7 @@ func (s *Store) findVector(ctx context.Context, to doer, tenant, model string, v
 		f.hit.Score = 1 - d
 		all = append(all, f)
 	}
+	slices.SortFunc(all, better)
 	return all, nil
 }
 

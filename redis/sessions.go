@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -100,6 +101,55 @@ func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int
 			list[i], list[j] = list[j], list[i]
 		}
 	}
+	return list, failure(ctx, err)
+}
+
+// atScript reads the exchanges with the given Seqs, in rising order. As many
+// places as replaced exchanges are missing from the log are looked through.
+//
+// KEYS: log. ARGV: Seqs, in rising order.
+var atScript = newScript(`
+local log, length = KEYS[1], redis.call('LLEN', KEYS[1])
+if length == 0 then return {} end
+local function seq(at) return tonumber(string.match(redis.call('LINDEX', log, at), '^%d+')) end
+local first = seq(0)
+local gaps = seq(-1) - first + 1 - length
+local found = {}
+for i = 1, #ARGV do
+	local wanted = tonumber(ARGV[i])
+	local low, high = math.max(wanted - first - gaps, 0), math.min(wanted - first, length - 1)
+	while low < high do
+		local middle = math.floor((low + high) / 2)
+		if seq(middle) < wanted then low = middle + 1 else high = middle end
+	end
+	if low == high then
+		local e = redis.call('LINDEX', log, low)
+		if tonumber(string.match(e, '^%d+')) == wanted then found[#found + 1] = e end
+	end
+end
+return found
+`)
+
+// ExchangesAt returns the exchanges with the given Seqs.
+func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]store.Exchange, error) {
+	if len(seqs) == 0 {
+		return nil, nil
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	rising := slices.Compact(slices.Sorted(slices.Values(seqs)))
+	args := make([]any, len(rising))
+	for i, seq := range rising {
+		args[i] = seq
+	}
+	keys := []string{s.layout.tagged(logKey, sessionTag(tenant, session))}
+	elements, err := s.run(ctx, atScript, keys, args...).Slice()
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	list, err := decodeExchanges(elements)
 	return list, failure(ctx, err)
 }
 

@@ -157,7 +157,7 @@ func (s *Store) insertExchange(c *conn, d sessionState, e *store.Exchange) (stor
 	err = c.exec(`INSERT INTO exchanges (id, session, name, position, created, model, finish, hidden, carried, passages, count, tokens, meta, body)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		d.id<<32|(d.seq+1), d.id, e.ID, d.appended, e.Created.UnixMilli(), e.Model, e.Finish, e.Hidden, e.Carried[:],
-		store.EncodeRefs(e.Passages), len(e.Messages), tokens, meta, body)
+		store.EncodeRefs(e.Passages, e.Recalled), len(e.Messages), tokens, meta, body)
 	if err != nil {
 		return store.Exchange{}, err
 	}

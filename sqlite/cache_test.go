@@ -114,6 +114,7 @@ func full(id string) store.Exchange {
 	e.Created = time.UnixMicro(1_790_000_000_123_456) // not of whole milliseconds, and of this place
 	e.Hidden, e.Carried = true, store.Digest{7}
 	e.Passages = []store.ChunkRef{{FileID: "f1", N: 3}, {FileID: "f2"}}
+	e.Recalled = []store.MessageRef{{Seq: 1, To: 5}}
 	return e
 }
 
@@ -432,6 +433,7 @@ func TestACallerMayChangeAllOfItsTail(t *testing.T) {
 			e := &g.Tail[i]
 			clear(append(e.Messages, store.Message{}))
 			clear(append(e.Passages, store.ChunkRef{}))
+			clear(append(e.Recalled, store.MessageRef{}))
 			*e = store.Exchange{}
 		}
 	}

@@ -39,7 +39,7 @@ func (r *exchangeRow) exchange() (store.Exchange, error) {
 	if err != nil {
 		return store.Exchange{}, err
 	}
-	passages, err := store.DecodeRefs(r.passages)
+	passages, recalled, err := store.DecodeRefs(r.passages)
 	if err != nil {
 		return store.Exchange{}, err
 	}
@@ -52,6 +52,7 @@ func (r *exchangeRow) exchange() (store.Exchange, error) {
 		Finish:   r.finish.String,
 		Hidden:   r.hidden.Bool,
 		Passages: passages,
+		Recalled: recalled,
 		Messages: messages,
 	}
 	if copy(e.Carried[:], r.carried) != len(e.Carried) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"strconv"
 
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -104,6 +105,47 @@ func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int
 	}
 	return list, err
 }
+
+// ExchangesAt returns the exchanges with the given Seqs.
+func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]store.Exchange, error) {
+	id, err := s.tenant(ctx, tenant)
+	if errors.Is(err, store.ErrNotFound) || len(seqs) == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := make([]byte, 0, 8*len(seqs))
+	for _, seq := range seqs {
+		if seq < 0 || seq > seqMask {
+			continue // it would be another session's
+		}
+		if len(list) > 0 {
+			list = append(list, ',')
+		}
+		list = strconv.AppendInt(list, seq, 10)
+	}
+	rows, err := s.query(ctx, exchangesAtQuery, id, sessionDigest(session), "["+string(list)+"]")
+	if err != nil {
+		return nil, err
+	}
+	var found []store.Exchange
+	err = each(ctx, rows, func() (bool, error) {
+		var r exchangeRow
+		if err := rows.Scan(r.columns()...); err != nil {
+			return false, err
+		}
+		e, err := r.exchange()
+		found = append(found, e)
+		return true, err
+	})
+	return found, err
+}
+
+const exchangesAtQuery = `SELECT ` + exchangeColumns + `
+	FROM sessions s JOIN exchanges e ON e.id IN (SELECT (s.id << 32) + value FROM json_each(?3))` + joinBodies + `
+	WHERE s.tenant = ?1 AND s.digest = ?2
+	ORDER BY e.id`
 
 // DeleteSession removes a session, and voids the appends of requests that began
 // before.

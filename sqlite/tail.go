@@ -83,6 +83,7 @@ func (t *tail) size() int {
 		for j := range e.Passages {
 			n += int(unsafe.Sizeof(store.ChunkRef{})) + len(e.Passages[j].FileID)
 		}
+		n += len(e.Recalled) * int(unsafe.Sizeof(store.MessageRef{}))
 	}
 	return n
 }
@@ -93,15 +94,17 @@ func copyExchanges(exchanges []store.Exchange) []store.Exchange {
 	if len(exchanges) == 0 {
 		return nil
 	}
-	var messages, passages int
+	var messages, passages, recalled int
 	for i := range exchanges {
 		e := &exchanges[i]
 		messages += len(e.Messages)
 		passages += len(e.Passages)
+		recalled += len(e.Recalled)
 	}
 	all := slices.Clone(exchanges)
 	allMessages := make([]store.Message, 0, messages)
 	allPassages := make([]store.ChunkRef, 0, passages)
+	allRecalled := make([]store.MessageRef, 0, recalled)
 	for i := range all {
 		e := &all[i]
 		start := len(allMessages)
@@ -111,6 +114,11 @@ func copyExchanges(exchanges []store.Exchange) []store.Exchange {
 			start := len(allPassages)
 			allPassages = append(allPassages, e.Passages...)
 			e.Passages = slices.Clip(allPassages[start:])
+		}
+		if e.Recalled != nil {
+			start := len(allRecalled)
+			allRecalled = append(allRecalled, e.Recalled...)
+			e.Recalled = slices.Clip(allRecalled[start:])
 		}
 	}
 	return all
@@ -124,7 +132,7 @@ func keepsake(e *store.Exchange, seq, offset int64, messages []store.Message) st
 	kept.Seq, kept.Offset = seq, offset
 	kept.Created = fromMilli(e.Created.UnixMilli())
 	kept.Messages = messages
-	kept.Passages = nil
+	kept.Passages, kept.Recalled = nil, slices.Clone(e.Recalled)
 	for _, p := range e.Passages {
 		kept.Passages = append(kept.Passages, store.ChunkRef{FileID: strings.Clone(p.FileID), N: p.N})
 	}

@@ -85,32 +85,59 @@ func decodeMeta(m *Message, meta []byte) (length uint64, rest []byte, ok bool) {
 	return length, meta[n:], true
 }
 
-// EncodeRefs packs the names of chunks for keeping; of none it is nil.
-func EncodeRefs(refs []ChunkRef) []byte {
+// EncodeRefs packs what an exchange's user message was given for keeping; of
+// nothing it is nil. No file has an empty ID: what would be its length, 0, begins
+// the name of a message instead.
+func EncodeRefs(passages []ChunkRef, recalled []MessageRef) []byte {
 	var b []byte
-	for _, r := range refs {
+	for _, r := range passages {
 		b = binary.AppendUvarint(b, uint64(len(r.FileID)))
 		b = append(b, r.FileID...)
 		b = binary.AppendVarint(b, int64(r.N))
+	}
+	for _, r := range recalled {
+		b = binary.AppendUvarint(b, 0)
+		for _, n := range []int64{r.Seq, int64(r.N), int64(r.From), int64(r.To)} {
+			b = binary.AppendVarint(b, n)
+		}
 	}
 	return b
 }
 
 // DecodeRefs undoes EncodeRefs.
-func DecodeRefs(b []byte) ([]ChunkRef, error) {
-	var refs []ChunkRef
+func DecodeRefs(b []byte) (passages []ChunkRef, recalled []MessageRef, err error) {
 	for len(b) > 0 {
 		length, n := binary.Uvarint(b)
 		if n <= 0 || length > uint64(len(b)-n) {
-			return nil, errCorrupt
+			return nil, nil, errCorrupt
 		}
 		id, rest := b[n:n+int(length)], b[n+int(length):]
-		chunk, n := binary.Varint(rest)
-		if n <= 0 || int64(int(chunk)) != chunk {
-			return nil, errCorrupt
+		numbers := make([]int64, 1, 4)
+		if length == 0 {
+			numbers = numbers[:4]
 		}
-		refs = append(refs, ChunkRef{FileID: string(id), N: int(chunk)})
-		b = rest[n:]
+		if rest = varints(rest, numbers); rest == nil {
+			return nil, nil, errCorrupt
+		}
+		if length == 0 {
+			recalled = append(recalled, MessageRef{numbers[0], int(numbers[1]), int(numbers[2]), int(numbers[3])})
+		} else {
+			passages = append(passages, ChunkRef{FileID: string(id), N: int(numbers[0])})
+		}
+		b = rest
 	}
-	return refs, nil
+	return passages, recalled, nil
+}
+
+// varints reads numbers off the front of b, and returns what follows them; nil
+// where they aren't there or no int could hold one.
+func varints(b []byte, numbers []int64) []byte {
+	for i := range numbers {
+		v, n := binary.Varint(b)
+		if n <= 0 || int64(int(v)) != v {
+			return nil
+		}
+		numbers[i], b = v, b[n:]
+	}
+	return b
 }

@@ -114,36 +114,42 @@ func FuzzDecodeMessages(f *testing.F) {
 }
 
 func TestRefsComeBackAsTheyWere(t *testing.T) {
-	for _, refs := range [][]ChunkRef{
-		nil,
-		{{"file-1", 0}},
-		{{"file-1", 12}, {"", math.MaxInt}, {"\x00\xff", -1}},
+	for _, c := range []struct {
+		passages []ChunkRef
+		recalled []MessageRef
+	}{
+		{},
+		{passages: []ChunkRef{{"file-1", 0}}},
+		{recalled: []MessageRef{{Seq: 1}}},
+		{[]ChunkRef{{"file-1", 12}, {"\x00\xff", math.MinInt}}, []MessageRef{{1 << 40, 3, 0, 70_000}, {math.MaxInt64, -1, math.MaxInt, math.MinInt}}},
 	} {
-		b := EncodeRefs(refs)
-		got, err := DecodeRefs(b)
-		if err != nil || !slices.Equal(got, refs) {
-			t.Errorf("got %v, %v; want %v", got, err, refs)
+		b := EncodeRefs(c.passages, c.recalled)
+		passages, recalled, err := DecodeRefs(b)
+		if err != nil || !slices.Equal(passages, c.passages) || !slices.Equal(recalled, c.recalled) {
+			t.Errorf("got %v, %v, %v; want %v", passages, recalled, err, c)
 		}
 		// Cut anywhere but between two, it is an error.
 		for i := range b {
-			if got, err := DecodeRefs(b[:i]); err == nil && !slices.Equal(got, refs[:len(got)]) {
-				t.Errorf("cut to %d bytes: got %v", i, got)
+			passages, recalled, err := DecodeRefs(b[:i])
+			if err == nil && (!slices.Equal(passages, c.passages[:len(passages)]) || !slices.Equal(recalled, c.recalled[:len(recalled)])) {
+				t.Errorf("cut to %d bytes: got %v, %v", i, passages, recalled)
 			}
 		}
 	}
-	if _, err := DecodeRefs([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'a'}); err == nil {
+	if _, _, err := DecodeRefs([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 'a'}); err == nil {
 		t.Error("a huge length was accepted")
 	}
 }
 
 func FuzzDecodeRefs(f *testing.F) {
-	f.Add(EncodeRefs([]ChunkRef{{"file-1", 12}, {"", -1}}))
+	f.Add(EncodeRefs([]ChunkRef{{"file-1", 12}, {"x", -1}}, []MessageRef{{1, 2, 3, 4}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		refs, err := DecodeRefs(b)
+		passages, recalled, err := DecodeRefs(b)
 		if err != nil {
 			return
 		}
-		if again, err := DecodeRefs(EncodeRefs(refs)); err != nil || !slices.Equal(again, refs) {
+		again, refs, err := DecodeRefs(EncodeRefs(passages, recalled))
+		if err != nil || !slices.Equal(again, passages) || !slices.Equal(refs, recalled) {
 			t.Fatalf("not the same when encoded again: %v", err)
 		}
 	})

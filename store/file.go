@@ -45,7 +45,7 @@ type Chunk struct {
 
 // ChunkRef names a chunk of a tenant.
 type ChunkRef struct {
-	FileID string
+	FileID string // not empty
 	N      int
 }
 

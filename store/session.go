@@ -40,6 +40,8 @@ type Exchange struct {
 	// Passages are the chunks of files that were quoted in the exchange's
 	// user message, in that order.
 	Passages []ChunkRef
+	// Recalled are the earlier messages that were quoted there, in that order.
+	Recalled []MessageRef
 	// Messages are the request's new messages and the reply, oldest first.
 	Messages []Message
 }
@@ -51,6 +53,15 @@ func (e *Exchange) Tokens() int {
 		n += e.Messages[i].Tokens
 	}
 	return n
+}
+
+// MessageRef names a message of a session, or a part of what it says.
+type MessageRef struct {
+	Seq int64 // of its exchange
+	N   int   // its index in Exchange.Messages
+	// From and To bound the part in the message's text, in bytes; where To is
+	// 0 it is all of it.
+	From, To int
 }
 
 // Session is what is known of a session besides its exchanges.
@@ -146,6 +157,9 @@ type Sessions interface {
 	// order that follow the one with Seq after (0: from the start), hidden
 	// ones included; ErrNotFound where there is no such session.
 	Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order Order) ([]Exchange, error)
+	// ExchangesAt returns the exchanges of a session with the given Seqs, in
+	// rising order and once each, less those that are no longer there.
+	ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]Exchange, error)
 	// DeleteSession removes a session with all its exchanges, and voids the
 	// appends of requests that began before; ErrNotFound where there is none
 	// (those appends are voided all the same).

@@ -281,11 +281,14 @@ func (w digester) exchange(e *store.Exchange) {
 	if e.Hidden {
 		hidden = 1
 	}
-	w.numbers(milli(e.Created), hidden, int64(len(e.Passages)), int64(len(e.Messages)))
+	w.numbers(milli(e.Created), hidden, int64(len(e.Passages)), int64(len(e.Recalled)), int64(len(e.Messages)))
 	w.bytes(e.Carried[:])
 	for _, p := range e.Passages {
 		w.texts(p.FileID)
 		w.numbers(int64(p.N))
+	}
+	for _, m := range e.Recalled {
+		w.numbers(m.Seq, int64(m.N), int64(m.From), int64(m.To))
 	}
 	for i := range e.Messages {
 		w.bytes(e.Messages[i].JSON)

@@ -119,12 +119,51 @@ func testSessions(t *testing.T, b Backend) {
 		"exchanges come whole": func(f *fixture) {
 			e := exchange("e1", 3, 4)
 			e.Passages = []store.ChunkRef{{FileID: "file-1", N: 2}}
+			e.Recalled = []store.MessageRef{{Seq: 1, N: 1}}
 			f.save("a", "s", e)
 			got, err := f.Exchanges(ctx, "a", "s", 0, 1, store.Ascending)
 			f.ok(err)
 			want := f.all("a", "s").Tail
 			if fmt.Sprint(got) != fmt.Sprint(want) {
 				f.Errorf("got %v, want %v", got, want)
+			}
+		},
+		"exchanges are found by their Seqs": func(f *fixture) {
+			var seqs []int64
+			for i := range 40 {
+				a := store.Append{Tenant: "a", Session: "s", Exchange: turn(fmt.Sprint("e", i)), Mark: f.gather("a", "s", 0, 0).Mark}
+				if i == 3 || i == 20 {
+					a.Replaces = seqs[i-1]
+				}
+				seq, err := f.Append(ctx, a)
+				f.ok(err)
+				seqs = append(seqs, seq)
+			}
+			f.save("a", "t", turn("other"))
+			last := seqs[39]
+			for _, c := range []struct {
+				seqs []int64
+				want string
+			}{
+				{nil, ""}, {[]int64{seqs[0]}, "e0"}, {[]int64{last}, "e39"}, {[]int64{last + 1}, ""}, {[]int64{0, -1, 1 << 40}, ""},
+				{[]int64{seqs[2]}, ""}, {[]int64{seqs[3]}, "e3"}, {[]int64{seqs[21], seqs[19], seqs[2], seqs[4], seqs[4]}, "e4 e21"},
+				{seqs, "e0 e1 e3 e4 e5 e6 e7 e8 e9 e10 e11 e12 e13 e14 e15 e16 e17 e18 e20 e21 e22 e23 e24 e25 e26 e27 e28 e29 e30 e31 e32 e33 e34 e35 e36 e37 e38 e39"},
+			} {
+				got, err := f.ExchangesAt(ctx, "a", "s", c.seqs)
+				f.ok(err)
+				if ids(got) != c.want {
+					f.Errorf("at %v: got %q, want %q", c.seqs, ids(got), c.want)
+				}
+			}
+			whole, err := f.ExchangesAt(ctx, "a", "s", seqs[39:])
+			f.ok(err)
+			if tail := f.all("a", "s").Tail; fmt.Sprint(whole) != fmt.Sprint(tail[len(tail)-1:]) {
+				f.Errorf("got %v", whole)
+			}
+			for _, at := range [][2]string{{"a", "gone"}, {"b", "s"}, {"", ""}} {
+				if got, err := f.ExchangesAt(ctx, at[0], at[1], seqs); err != nil || len(got) != 0 {
+					f.Errorf("%q: got %v, %v", at, got, err)
+				}
 			}
 		},
 		"sessions outlive a restart": func(f *fixture) {
