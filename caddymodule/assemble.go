@@ -23,8 +23,11 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.G
 			Files:  t.app.Context.MaxFileTokens,
 		},
 		Request:  t.requestTokens(),
+		Earlier:  t.earlier(),
 		Older:    hasOlder(gathered.Tail, asked),
 		Searches: gathered.Files && t.chat.UseRAG,
+		Recalls:  t.chat.SessionID != "" && !t.app.Context.DisableRecall,
+		Given:    t.goesOn(),
 		Count:    t.model.Count,
 	}
 	if t.chat.MaxTokens > 0 {
@@ -32,23 +35,28 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.G
 	}
 	t.meta.RAG.Enabled = in.Searches
 
-	length := func() { in.Limits.Context = t.app.models.length(ctx, t.chat.Model, via) }
+	var search sync.WaitGroup
+	var err error
 	if in.Searches {
-		var err error
-		var both sync.WaitGroup
-		both.Go(length)
-		in.Passages, in.Given, err = t.passages(ctx, via())
-		both.Wait()
-		if err != nil {
-			return err
-		}
-	} else {
-		length()
+		search.Go(func() { in.Passages, err = t.passages(ctx, via) })
 	}
-	in.Earlier, t.found = t.earlier(), in.Passages
+	in.Limits.Context = t.app.models.length(ctx, t.chat.Model, via)
+	in.Recalled = t.recalled(ctx, &in, &gathered)
+	search.Wait()
+	if err != nil {
+		return err
+	}
+	t.found = in.Passages
 	t.plan = prompt.Make(in)
 	t.apply()
 	return nil
+}
+
+// goesOn reports whether the request goes on with a turn, with the results of
+// tools. It is given what the turn was given; no new search is made.
+func (t *turn) goesOn() bool {
+	n := len(t.said)
+	return n > 0 && t.chat.Messages[t.said[n-1].Index].ToolResult()
 }
 
 // requestTokens counts the request's own messages.
@@ -131,27 +139,25 @@ func (t *turn) storedTokens(m *store.Message) int {
 	return t.messageTokens(&message)
 }
 
-// passages finds what the files say. A request that goes on with a turn, with
-// the results of tools, is given what the turn was given; no new search is
-// made.
-func (t *turn) passages(ctx context.Context, via *upstream) (found []prompt.Passage, given bool, err error) {
-	if n := len(t.said); n > 0 && t.chat.Messages[t.said[n-1].Index].ToolResult() {
+// passages finds what the files say.
+func (t *turn) passages(ctx context.Context, via func() *upstream) ([]prompt.Passage, error) {
+	if t.goesOn() {
 		return t.givenPassages(ctx)
 	}
 	user := t.chat.LastUser()
 	if user < 0 { // nowhere to quote anything
-		return nil, false, nil
+		return nil, nil
 	}
 	rag := &t.meta.RAG
 	if rag.Query = t.chat.RAGQuery; rag.Query == "" {
 		rag.Query = t.chat.Messages[user].Text()
 	}
-	result, err := t.app.knowledge.Search(ctx, via, t.tenant, rag.Query, maxPassages)
+	result, err := t.app.knowledge.Search(ctx, via(), t.tenant, rag.Query, maxPassages)
 	if err != nil {
-		return nil, false, &unavailable{err}
+		return nil, &unavailable{err}
 	}
 	rag.ResultsFound, rag.Degraded = len(result.Hits), result.Degraded
-	return passagesOf(result.Hits), false, nil
+	return passagesOf(result.Hits), nil
 }
 
 func passagesOf(hits []store.Hit) []prompt.Passage {
@@ -167,15 +173,15 @@ func passagesOf(hits []store.Hit) []prompt.Passage {
 
 // givenPassages are those that the turn's user message was sent with, as far
 // as the files are still there.
-func (t *turn) givenPassages(ctx context.Context) (passages []prompt.Passage, given bool, err error) {
+func (t *turn) givenPassages(ctx context.Context) ([]prompt.Passage, error) {
 	if t.view.Stored == nil || len(t.view.Stored.Passages) == 0 {
-		return nil, true, nil
+		return nil, nil
 	}
 	hits, err := t.app.shared.Chunks(ctx, t.tenant, t.view.Stored.Passages)
 	if err != nil {
-		return nil, true, &unavailable{err}
+		return nil, &unavailable{err}
 	}
-	return passagesOf(hits), true, nil
+	return passagesOf(hits), nil
 }
 
 // apply turns the plan into an edit of the request, and into metadata.
@@ -192,10 +198,12 @@ func (t *turn) apply() {
 	if t.plan.Quoted != "" {
 		t.quote()
 	}
+	recalled := countMessages(t.plan.Recalled)
 	if t.chat.SessionID != "" {
 		t.meta.Memory = &openai.MemoryMetadata{
-			SessionID:       t.chat.SessionID,
-			HistoryMessages: len(t.edit.History),
+			SessionID:        t.chat.SessionID,
+			HistoryMessages:  len(t.edit.History) + recalled,
+			RecalledMessages: recalled,
 		}
 	}
 	for _, p := range t.plan.Passages {
@@ -206,7 +214,7 @@ func (t *turn) apply() {
 	}
 	t.meta.Context = openai.ContextMetadata{
 		TotalTokens:      t.plan.Tokens,
-		IncludedMessages: len(t.chat.Messages) + len(t.edit.History),
+		IncludedMessages: len(t.chat.Messages) + len(t.edit.History) + recalled,
 		IncludedChunks:   len(t.plan.Passages),
 		Truncated:        t.plan.Truncated,
 	}

@@ -67,6 +67,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //			max_file_tokens <n>
 //			reserve <n>
 //			default_length <n>
+//			recall on|off
 //			model <pattern> <length>
 //		}
 //		max_body <size>
@@ -182,8 +183,8 @@ func (c *ContextConfig) parse(d *caddyfile.Dispenser) error {
 		if err := once(d, seen, option); err != nil {
 			return err
 		}
-		if option == "model" {
-			if err := c.parseModel(d); err != nil {
+		if parse, ok := map[string]func(*caddyfile.Dispenser) error{"model": c.parseModel, "recall": c.parseRecall}[option]; ok {
+			if err := parse(d); err != nil {
 				return err
 			}
 			continue
@@ -202,6 +203,15 @@ func (c *ContextConfig) parse(d *caddyfile.Dispenser) error {
 		}
 		*to = n
 	}
+	return nil
+}
+
+func (c *ContextConfig) parseRecall(d *caddyfile.Dispenser) error {
+	var arg string
+	if !d.AllArgs(&arg) || arg != "on" && arg != "off" {
+		return d.Err("expected: recall on|off")
+	}
+	c.DisableRecall = arg == "off"
 	return nil
 }
 

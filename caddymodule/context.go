@@ -16,6 +16,9 @@ type ContextConfig struct {
 	// The context length of models for which neither the router nor Models
 	// gives one. Default: 8192.
 	DefaultLength int `json:"default_length,omitempty"`
+	// Whether older messages of a session are left out even where the user
+	// message is about them. Default: false.
+	DisableRecall bool `json:"disable_recall,omitempty"`
 	// Context lengths by model name; * stands for anything but a slash.
 	// They come before what the router says.
 	Models map[string]int `json:"models,omitempty"`

@@ -25,7 +25,7 @@ type preview struct {
 
 // part is a piece of the prompt, or of what didn't get into it.
 type part struct {
-	Kind     string `json:"kind"` // system, history, file, request
+	Kind     string `json:"kind"` // system, history, recalled, file, request
 	Tokens   int    `json:"tokens"`
 	FileID   string `json:"fileId,omitempty"`
 	Filename string `json:"filename,omitempty"`
@@ -60,6 +60,9 @@ func (t *turn) preview(w http.ResponseWriter) error {
 			part.Reason = overBudget
 			p.LeftOut = append(p.LeftOut, part)
 		}
+	}
+	for _, r := range t.plan.Recalled {
+		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: r.Tokens})
 	}
 	p.request("request", t, leading, len(t.chat.Messages))
 	return writeJSON(w, p)

@@ -147,7 +147,8 @@ func TestConcurrentAppendsFromTwoProxiesAreWhole(t *testing.T) {
 	upstream := newFake(t)
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
 		messages := gjson.Get(body, "messages").Array()
-		writeReply(w, "reply to "+messages[len(messages)-1].Get("content").Str)
+		said := messages[len(messages)-1].Get("content").Str
+		writeReply(w, "reply to "+said[strings.LastIndex(said, "\n")+1:]) // what is recalled stands ahead
 	})
 	one, other, url := twoProxies(t, upstream.URL)
 	next := make(chan int)

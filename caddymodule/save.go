@@ -38,6 +38,9 @@ func (t *turn) append(ctx context.Context, reply *openai.Reply, closed bool) err
 	for _, p := range t.plan.Passages {
 		turn.Passages = append(turn.Passages, store.ChunkRef{FileID: p.FileID, N: p.Chunk})
 	}
+	for _, r := range t.plan.Recalled {
+		turn.Recalled = append(turn.Recalled, store.MessageRef{Seq: r.Seq, N: r.N, From: r.From, To: r.To})
+	}
 	e, save := turn.Exchange()
 	if !save || len(e.Messages) == 0 {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -25,6 +26,7 @@ type sharedStore struct {
 	store.Store
 	inUse   sync.WaitGroup
 	replies sync.Map // of *tee: the chat replies under way
+	recall  *memory.Recaller
 
 	// ingests are the uploads being indexed; stopping ends them, when the
 	// process exits.
@@ -33,13 +35,17 @@ type sharedStore struct {
 	stop     context.CancelFunc
 }
 
+// recallMemory is how many bytes the indexes of long sessions take: those of
+// about 50,000 messages.
+const recallMemory = 64 << 20
+
 func openShared(ctx context.Context, opener StoreOpener, embedder embed.Embedder) (*sharedStore, error) {
 	v, _, err := stores.LoadOrNew(opener.Location(), func() (caddy.Destructor, error) {
 		s, err := opener.Open(ctx, embedder)
 		if err != nil {
 			return nil, err
 		}
-		shared := &sharedStore{Store: s}
+		shared := &sharedStore{Store: s, recall: memory.NewRecaller(s, recallMemory)}
 		shared.stopping, shared.stop = context.WithCancel(context.Background())
 		opened.Store(shared, nil)
 		return shared, nil

@@ -23,6 +23,8 @@ type Turn struct {
 	Now      time.Time
 	// Passages were quoted in the turn's user message.
 	Passages []store.ChunkRef
+	// Recalled were quoted there too.
+	Recalled []store.MessageRef
 	// Count gives the tokens of a message by o200k_base, as they are stored.
 	Count func(*openai.Message) int
 }
@@ -37,7 +39,7 @@ func (t *Turn) Exchange() (e store.Exchange, save bool) {
 	}
 	e = t.from(t.View.New)
 	e.ID, e.Created, e.Model, e.Finish = t.ID, t.Now, r.Model, r.Finish
-	e.Carried, e.Passages = t.View.Carried, t.Passages
+	e.Carried, e.Passages, e.Recalled = t.View.Carried, t.Passages, t.Recalled
 	// Providers refuse an assistant message that says nothing, and a call
 	// that broke off can't be answered.
 	e.Hidden = !r.HasText && !r.HasCalls || r.HasCalls && !finished

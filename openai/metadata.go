@@ -16,6 +16,9 @@ type Metadata struct {
 type MemoryMetadata struct {
 	SessionID       string `json:"sessionId"`
 	HistoryMessages int    `json:"historyMessages"`
+	// RecalledMessages are those of them that were quoted because the request
+	// is about them.
+	RecalledMessages int `json:"recalledMessages,omitempty"`
 	// Saved is set, to false, only where the exchange could not be kept.
 	Saved *bool `json:"saved,omitempty"`
 }

@@ -4,14 +4,14 @@ package prompt
 const kept = 2
 
 // first is the index of the oldest exchange that is supplied within share
-// tokens.
+// tokens; the kept ones may take up to most.
 //
 // The cut moves in steps. Where the session no longer fits, it stands at a
 // multiple of a quarter of the share, counted from the session's beginning:
 // there it stays while the session grows by that quarter, and with it the
 // front of the prompt, which the router has cached. Exchanges of ordinary size
 // fill between three quarters of the share and all of it.
-func first(earlier []Earlier, share int) int {
+func first(earlier []Earlier, share, most int) int {
 	n := len(earlier)
 	if n == 0 {
 		return 0
@@ -20,7 +20,7 @@ func first(earlier []Earlier, share int) int {
 	i, sum := n, 0
 	for i > 0 {
 		e := &earlier[i-1]
-		fits := sum+e.Tokens <= share && (e.Start >= cut || n-i < kept)
+		fits := sum+e.Tokens <= share && e.Start >= cut || sum+e.Tokens <= most && n-i < kept
 		if !fits && !e.Required {
 			break
 		}

@@ -51,8 +51,11 @@ func fitting(passages []Passage, budget int, count func(string) int) (fit []Pass
 	return nil, "", 0
 }
 
-// quoted is the text that quotes the passages.
+// quoted is the text that quotes the passages; empty for none.
 func quoted(passages []Passage) string {
+	if len(passages) == 0 {
+		return ""
+	}
 	mark := marker(passages)
 	var b strings.Builder
 	b.WriteString(introduction)
@@ -78,26 +81,35 @@ func (p *Passage) render(mark string, number int) string {
 	return b.String()
 }
 
-// marker is a word that the passages can't hold: it depends on all of their
-// text, so that nobody can write a document which contains it. It is the same
-// each time, and so is the prompt.
+// marker is the passages' marker.
 func marker(passages []Passage) string {
-	h := sha256.New()
-	for i := range passages {
-		for _, s := range []string{passages[i].FileID, passages[i].Filename, passages[i].Section, passages[i].Text} {
-			h.Write([]byte(strconv.Itoa(len(s)) + ":" + s))
+	return markerOf(func(write func(string)) {
+		for i := range passages {
+			for _, s := range []string{passages[i].FileID, passages[i].Filename, passages[i].Section, passages[i].Text} {
+				write(s)
+			}
 		}
-	}
+	})
+}
+
+// markerOf is a word that the texts written can't hold: it depends on all of
+// them, so that nobody can write one which contains it. It is the same each
+// time, and so is the prompt.
+func markerOf(texts func(write func(string))) string {
+	h := sha256.New()
+	texts(func(s string) { h.Write([]byte(strconv.Itoa(len(s)) + ":" + s)) })
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// label is a name on one line, in quotes.
+// label is a name in quotes.
 func label(s string) string {
+	return `"` + strings.ReplaceAll(oneLine(s), `"`, "'") + `"`
+}
+
+// oneLine is a name on one line.
+func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '"':
-			return '\''
-		case unicode.IsControl(r) || r == '\u2028' || r == '\u2029':
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r
@@ -106,5 +118,5 @@ func label(s string) string {
 	if runes := []rune(s); len(runes) > most {
 		s = string(runes[:most]) + "…"
 	}
-	return `"` + s + `"`
+	return s
 }

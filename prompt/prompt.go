@@ -3,6 +3,8 @@
 // that it weighs comes in with Input, and the plan comes out.
 package prompt
 
+import "math"
+
 // Limits bound a prompt. All are in tokens.
 type Limits struct {
 	Context int // what the model can take, the answer included
@@ -21,14 +23,20 @@ type Input struct {
 	Earlier []Earlier
 	// Older says that the session holds exchanges before Earlier[0].
 	Older bool
+	// Recalls says that older messages which the request is about may be
+	// quoted where the session doesn't fit.
+	Recalls bool
+	// Recalled are those messages, best first.
+	Recalled []Recalled
 	// Searches says that requests of this caller are given passages, whether
 	// or not this one found any: their share is kept free, so that history
 	// is cut at the same place either way.
 	Searches bool
 	// Passages were found, best first.
 	Passages []Passage
-	// Given says that Passages are those which the turn under way was given
-	// in its first request: they are quoted again, whatever the budget.
+	// Given says that Recalled and Passages are those which the turn under
+	// way was given in its first request: they are quoted again, whatever the
+	// budget.
 	Given bool
 	// Count counts the tokens of a text as the model would.
 	Count func(string) int
@@ -51,42 +59,77 @@ type Plan struct {
 	// none. Those that follow it are supplied too.
 	First int
 	// Quoted is the text that goes ahead of the last user message's own;
-	// empty for none. It holds Passages, in this order.
+	// empty for none. It holds Recalled, in the order of the session, and
+	// Passages, in this order.
 	Quoted   string
+	Recalled []Recalled
 	Passages []Passage
 	// Tokens is the size of the whole prompt.
 	Tokens int
-	// HistoryTokens and QuotedTokens are the parts of Tokens that were added.
-	HistoryTokens, QuotedTokens int
+	// HistoryTokens, RecalledTokens and QuotedTokens, those of passages, are
+	// the parts of Tokens that were added.
+	HistoryTokens, RecalledTokens, QuotedTokens int
 	// Truncated says that something was left out to fit.
 	Truncated bool
 }
 
+// Division is how the tokens that may be added are divided.
+type Division struct {
+	First   int // the index of the oldest exchange supplied
+	History int // tokens of those supplied
+	// Recall is the share of older messages; 0 where none are wanted.
+	Recall int
+
+	added, files int
+}
+
+// tailShare is the part of the history's share, one in so many, that the newest
+// exchanges take where older ones are recalled.
+const tailShare = 4
+
+// Divide says what becomes of the tokens that may be added. Passages and
+// Recalled have no part in it.
+func (in *Input) Divide() Division {
+	var d Division
+	d.added = max(0, min(in.Limits.Added, in.Limits.Context-in.Limits.Answer-in.Request))
+	d.files = min(in.Limits.Files, d.added/2)
+	share := d.added
+	if in.Searches {
+		share -= d.files
+	}
+	if d.added < in.Limits.Added {
+		share = stable(share)
+	}
+	d.First = first(in.Earlier, share, share)
+	recalls := in.Recalls && (in.Older || d.First > 0)
+	if recalls {
+		d.First = first(in.Earlier, share/tailShare, share)
+	}
+	for _, e := range in.Earlier[d.First:] {
+		d.History += e.Tokens
+	}
+	if recalls {
+		d.Recall = max(0, share-d.History)
+	}
+	return d
+}
+
 // Make makes the plan.
 func Make(in Input) Plan {
-	added := max(0, min(in.Limits.Added, in.Limits.Context-in.Limits.Answer-in.Request))
-	files := min(in.Limits.Files, added/2)
-	history := added
-	if in.Searches {
-		history -= files
+	d := in.Divide()
+	p := Plan{First: d.First, HistoryTokens: d.History}
+	var recalled, passages string
+	if in.Given {
+		p.Recalled, recalled, p.RecalledTokens = remembered(in.Recalled, math.MaxInt, in.Count)
+		p.Passages, passages = in.Passages, quoted(in.Passages)
+		p.QuotedTokens = in.Count(passages)
+	} else {
+		p.Recalled, recalled, p.RecalledTokens = remembered(in.Recalled, d.Recall, in.Count)
+		files := min(d.files, d.added-d.History-p.RecalledTokens)
+		p.Passages, passages, p.QuotedTokens = fitting(in.Passages, files, in.Count)
 	}
-
-	var p Plan
-	if added < in.Limits.Added {
-		history = stable(history)
-	}
-	p.First = first(in.Earlier, history)
-	for _, e := range in.Earlier[p.First:] {
-		p.HistoryTokens += e.Tokens
-	}
-	switch {
-	case !in.Given:
-		p.Passages, p.Quoted, p.QuotedTokens = fitting(in.Passages, min(files, added-p.HistoryTokens), in.Count)
-	case len(in.Passages) > 0:
-		p.Passages, p.Quoted = in.Passages, quoted(in.Passages)
-		p.QuotedTokens = in.Count(p.Quoted)
-	}
-	p.Tokens = in.Request + p.HistoryTokens + p.QuotedTokens
+	p.Quoted = recalled + passages
+	p.Tokens = in.Request + p.HistoryTokens + p.RecalledTokens + p.QuotedTokens
 	p.Truncated = in.Older || p.First > 0 || len(p.Passages) < len(in.Passages)
 	return p
 }

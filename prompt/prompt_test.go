@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/backstory-proxy/backstory/prompt"
 )
@@ -154,17 +155,23 @@ func TestMakeNeverExceedsItsLimits(t *testing.T) {
 			}
 			in.Given = rnd.IntN(5) == 0
 		}
+		if in.Recalls = rnd.IntN(2) == 0; in.Recalls {
+			for n := range rnd.IntN(20) {
+				in.Recalled = append(in.Recalled, older(int64(n), 0, "user", strings.Repeat("w ", rnd.IntN(300)), time.Time{}))
+			}
+		}
 		p := prompt.Make(in)
 
 		history := 0
 		for _, e := range in.Earlier[p.First:] {
 			history += e.Tokens
 		}
-		if p.HistoryTokens != history || p.QuotedTokens != count(p.Quoted) || p.Tokens != in.Request+history+p.QuotedTokens {
+		if p.HistoryTokens != history || p.QuotedTokens+p.RecalledTokens != count(p.Quoted) ||
+			p.Tokens != in.Request+history+p.QuotedTokens+p.RecalledTokens {
 			t.Fatalf("seed %d: the sums are wrong: %+v", seed, p)
 		}
 		// What had to be added doesn't count, but leaves no room for the rest.
-		ours := history + p.QuotedTokens
+		ours := history + p.QuotedTokens + p.RecalledTokens
 		if required {
 			ours -= in.Earlier[len(in.Earlier)-1].Tokens
 			if p.First == len(in.Earlier) {
@@ -172,7 +179,7 @@ func TestMakeNeverExceedsItsLimits(t *testing.T) {
 			}
 		}
 		if in.Given {
-			ours -= p.QuotedTokens
+			ours -= p.QuotedTokens + p.RecalledTokens
 			if len(p.Passages) != len(in.Passages) {
 				t.Fatalf("seed %d: given passages are missing", seed)
 			}

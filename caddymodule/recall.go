@@ -1,0 +1,147 @@
+package caddymodule
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/memory/recall"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/prompt"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// recallWait is how long a request waits for a long session to be read, which
+// happens when this process sees it for the first time. Later ones find it read.
+const recallWait = time.Second
+
+// recalled finds the older messages of the session that the request is about.
+// Memory without them is better than no answer: a failure is logged, no more.
+func (t *turn) recalled(ctx context.Context, in *prompt.Input, g *store.Gathered) []prompt.Recalled {
+	if !in.Recalls {
+		return nil
+	}
+	var found []prompt.Recalled
+	var err error
+	if in.Given {
+		if t.view.Stored != nil {
+			found, err = t.quotable(ctx, g, t.view.Stored.Recalled)
+		}
+	} else if d := in.Divide(); d.Recall > 0 {
+		found, err = t.recall(ctx, d, g)
+	}
+	if err != nil && ctx.Err() == nil {
+		t.app.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", t.id), zap.Error(err))
+	}
+	return found
+}
+
+func (t *turn) recall(ctx context.Context, d prompt.Division, g *store.Gathered) ([]prompt.Recalled, error) {
+	user := t.chat.LastUser()
+	if user < 0 { // nowhere to quote anything
+		return nil, nil
+	}
+	// Stored counts are by o200k_base; the share is in tokens of the model.
+	const sample = 1 << 10
+	budget := (d.Recall - prompt.RecallOverhead) * sample / t.model.Raise(sample)
+	if budget <= 0 {
+		return nil, nil
+	}
+	hits, err := t.app.shared.recall.Search(ctx, t.tenant, t.chat.SessionID, g, recall.Query{
+		Text:   t.chat.Messages[user].Text(),
+		Now:    time.Now(),
+		Before: t.supplied(d.First, g.Tail),
+		Budget: budget,
+		Group:  prompt.SittingTokens,
+	}, recallWait)
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]store.MessageRef, len(hits))
+	for i, h := range hits {
+		refs[i] = store.MessageRef{Seq: h.Seq, N: h.N, From: h.From, To: h.To}
+	}
+	found, err := t.quotable(ctx, g, refs)
+	for i := range found {
+		r := &found[i]
+		h := slices.IndexFunc(hits, func(h recall.Hit) bool { return h.Seq == r.Seq && h.N == r.N && h.From == r.From })
+		if h >= 0 {
+			r.Tokens = t.model.Raise(hits[h].Tokens)
+		}
+	}
+	return found, err
+}
+
+// supplied is the Seq of the oldest exchange that the request gets in place, or
+// carries itself: what is older may be recalled.
+func (t *turn) supplied(first int, tail []store.Exchange) int64 {
+	groups := t.view.Groups
+	switch {
+	case first < len(groups):
+		return groups[first].Exchanges[0].Seq
+	case len(groups) > 0:
+		last := groups[len(groups)-1].Exchanges
+		return last[len(last)-1].Seq + 1
+	case len(tail) > 0:
+		return tail[0].Seq
+	}
+	return 1
+}
+
+// quotable reads the messages that are named, in that order, less those that
+// are no longer there.
+func (t *turn) quotable(ctx context.Context, g *store.Gathered, refs []store.MessageRef) ([]prompt.Recalled, error) {
+	exchanges := make(map[int64]*store.Exchange)
+	for i := range g.Tail {
+		exchanges[g.Tail[i].Seq] = &g.Tail[i]
+	}
+	var missing []int64
+	for _, r := range refs {
+		if exchanges[r.Seq] == nil && !slices.Contains(missing, r.Seq) {
+			missing = append(missing, r.Seq)
+		}
+	}
+	read, err := t.app.shared.ExchangesAt(ctx, t.tenant, t.chat.SessionID, missing)
+	if err != nil {
+		return nil, err
+	}
+	for i := range read {
+		exchanges[read[i].Seq] = &read[i]
+	}
+	found := make([]prompt.Recalled, 0, len(refs))
+	for _, r := range refs {
+		if e := exchanges[r.Seq]; e != nil && r.N < len(e.Messages) {
+			if q, ok := quoteOf(e, r); ok {
+				found = append(found, q)
+			}
+		}
+	}
+	return found, nil
+}
+
+// quoteOf is a message, or the part of it that is named.
+func quoteOf(e *store.Exchange, r store.MessageRef) (q prompt.Recalled, ok bool) {
+	m := openai.ParseMessage(e.Messages[r.N].JSON)
+	q = prompt.Recalled{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Speaker: m.Get("name").Str, Time: e.Created, Text: m.Text()}
+	if q.Speaker == "" {
+		q.Speaker = m.Role
+	}
+	if q.To <= 0 || q.To > len(q.Text) {
+		q.To = len(q.Text)
+	}
+	return q, q.From >= 0 && q.From < q.To
+}
+
+// countMessages counts the messages of which parts were recalled. They stand in
+// the order of the session.
+func countMessages(recalled []prompt.Recalled) int {
+	n := 0
+	for i := range recalled {
+		if i == 0 || recalled[i].Seq != recalled[i-1].Seq || recalled[i].N != recalled[i-1].N {
+			n++
+		}
+	}
+	return n
+}

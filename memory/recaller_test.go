@@ -1,0 +1,186 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/memory/recall"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// book is a session's log in memory, which counts how often it is read.
+type book struct {
+	list  []store.Exchange
+	reads int
+	hold  chan struct{} // where set, reading waits for it
+	err   error
+}
+
+func (b *book) Exchanges(ctx context.Context, _, _ string, after int64, limit int, _ store.Order) ([]store.Exchange, error) {
+	b.reads++
+	if b.hold != nil {
+		<-b.hold
+	}
+	if b.err != nil {
+		return nil, b.err
+	}
+	i := slices.IndexFunc(b.list, func(e store.Exchange) bool { return e.Seq > after })
+	if i < 0 {
+		return nil, ctx.Err()
+	}
+	return b.list[i:min(i+limit, len(b.list))], ctx.Err()
+}
+
+// write adds an exchange of what a user and the assistant say.
+func (b *book) write(user, assistant string) {
+	e := store.Exchange{Seq: int64(len(b.list) + 1), Created: time.Date(2026, 1, 1, 0, len(b.list), 0, 0, time.UTC)}
+	for _, json := range []string{fmt.Sprintf(`{"role":"user","content":%q}`, user), fmt.Sprintf(`{"role":"assistant","content":%q}`, assistant)} {
+		e.Messages = append(e.Messages, store.Message{JSON: []byte(json), Tokens: 10})
+	}
+	b.list = append(b.list, e)
+}
+
+// gathered is what a request sees of the log: the last n exchanges.
+func (b *book) gathered(n int) *store.Gathered {
+	return &store.Gathered{Tail: b.list[max(0, len(b.list)-n):], Mark: store.Mark{Seq: b.list[len(b.list)-1].Seq}}
+}
+
+func aboutZebras(n int) *book {
+	b := &book{}
+	for i := range n {
+		b.write(fmt.Sprintf("something else, number %d", i), "I see.")
+	}
+	b.list[2].Messages[0].JSON = []byte(`{"role":"user","content":[{"type":"text","text":"My zebra is called Zoe."}]}`)
+	return b
+}
+
+// best is the Seq of the best hit for a text; 0 where nothing is about it.
+func best(t *testing.T, r *memory.Recaller, g *store.Gathered, text string) int64 {
+	t.Helper()
+	hits, err := r.Search(t.Context(), "a", "s", g, recall.Query{Text: text, Limit: 3}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(hits) == 0 || hits[0].Score == 0 {
+		return 0
+	}
+	return hits[0].Seq
+}
+
+func TestRecallerReadsASessionOnce(t *testing.T) {
+	b := aboutZebras(1200) // three pages
+	r := memory.NewRecaller(b, 1<<30)
+	if got := best(t, r, b.gathered(5), "what is my zebra called"); got != 3 {
+		t.Errorf("found %d", got)
+	}
+	reads := b.reads
+	b.write("My giraffe is called Gus.", "Nice.")
+	if got := best(t, r, b.gathered(5), "the name of the giraffe?"); got != 1201 {
+		t.Errorf("found %d", got)
+	}
+	if b.reads != reads {
+		t.Error("what was gathered was read again")
+	}
+	for range 10 { // more than the next request gathers
+		b.write("filler", "filler")
+	}
+	b.write("My hippo is called Hugo.", "Nice.")
+	for range 10 {
+		b.write("filler", "filler")
+	}
+	if got := best(t, r, b.gathered(5), "the name of the hippo?"); got != 1212 {
+		t.Errorf("found %d", got)
+	}
+}
+
+func TestRecallerForgets(t *testing.T) {
+	const question = "what is my zebra called"
+	b := aboutZebras(10)
+	r := memory.NewRecaller(b, 1<<30)
+	if got := best(t, r, b.gathered(10), question); got != 3 {
+		t.Fatalf("found %d", got)
+	}
+	t.Run("what was replaced", func(t *testing.T) {
+		b.list = slices.Delete(b.list, 2, 3)
+		if got := best(t, r, b.gathered(9), question); got == 3 {
+			t.Error("the exchange that was replaced is found")
+		}
+	})
+	t.Run("a session that was deleted", func(t *testing.T) {
+		b = &book{}
+		b.write("My zebra is called Zed.", "Nice.")
+		r := memory.NewRecaller(b, 1<<30)
+		best(t, r, b.gathered(1), question)
+		b.list = nil
+		b.write("hello", "hello")
+		g := b.gathered(1)
+		g.Mark.Epoch = 1
+		if got := best(t, r, g, question); got != 0 {
+			t.Error("what was deleted is found")
+		}
+	})
+	t.Run("hidden exchanges and what isn't said in words", func(t *testing.T) {
+		b := aboutZebras(3)
+		b.list[2].Hidden = true
+		b.list[1].Messages[0].JSON = []byte(`{"role":"tool","tool_call_id":"1","content":"the zebra is called Zack"}`)
+		if got := best(t, memory.NewRecaller(b, 1<<30), b.gathered(1), question); got != 0 {
+			t.Errorf("found %d", got)
+		}
+	})
+}
+
+func TestRecallerKeepsToItsMemory(t *testing.T) {
+	b := aboutZebras(100)
+	r := memory.NewRecaller(b, 1) // room for the last one asked about
+	search := func(session string) {
+		if _, err := r.Search(t.Context(), "a", session, b.gathered(5), recall.Query{Text: "zebra"}, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	search("s")
+	search("s")
+	if b.reads != 1 {
+		t.Errorf("read %d times, want once", b.reads)
+	}
+	search("t")
+	search("s")
+	if b.reads != 3 {
+		t.Errorf("read %d times: the least recently used session is still there", b.reads)
+	}
+}
+
+func TestRecallerDoesNotHoldUpARequest(t *testing.T) {
+	b := aboutZebras(10)
+	b.hold = make(chan struct{})
+	r := memory.NewRecaller(b, 1<<30)
+	for range 2 { // the one that reads, and one that would wait for it
+		if _, err := r.Search(t.Context(), "a", "s", b.gathered(5), recall.Query{Text: "zebra"}, time.Millisecond); err == nil {
+			t.Fatal("an index that isn't read was searched")
+		}
+	}
+	close(b.hold)
+	if got := best(t, r, b.gathered(5), "what is my zebra called"); got != 3 {
+		t.Errorf("found %d", got)
+	}
+	if b.reads != 1 {
+		t.Errorf("read %d times, want once", b.reads)
+	}
+}
+
+func TestRecallerTellsOfFailures(t *testing.T) {
+	b := aboutZebras(10)
+	b.err = errors.New("the disk is on fire")
+	r := memory.NewRecaller(b, 1<<30)
+	if _, err := r.Search(t.Context(), "a", "s", b.gathered(5), recall.Query{Text: "zebra"}, time.Minute); !errors.Is(err, b.err) {
+		t.Errorf("got %v", err)
+	}
+	b.err = nil
+	if got := best(t, r, b.gathered(5), "what is my zebra called"); got != 3 {
+		t.Errorf("found %d", got)
+	}
+}

@@ -1,0 +1,108 @@
+package prompt
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Recalled is an older message of the session, or a part of it, that the
+// request is about.
+type Recalled struct {
+	Seq      int64 // of its exchange
+	N        int   // its index there
+	From, To int   // the part of Text, in bytes
+	Speaker  string
+	Time     time.Time
+	Text     string // all that the message says
+	Tokens   int    // about what it takes to quote it
+}
+
+// reminder says what the messages are. Both sides have said them in this
+// conversation: an instruction of the user's is one.
+const reminder = "Earlier messages of this conversation that may matter here, oldest first.\n"
+
+// RecallOverhead and SittingTokens are about what it takes to quote messages,
+// beside the messages: once, and for each time that is told.
+const (
+	RecallOverhead = 48
+	SittingTokens  = 12
+)
+
+// sitting is how long a conversation may pause before the time is told again.
+const sitting = 30 * time.Minute
+
+// remembered returns the messages that fit into a budget, in the order of the
+// session, and the text that quotes them. They come best first; those that are
+// too much are the last ones.
+func remembered(recalled []Recalled, budget int, count func(string) int) (fit []Recalled, text string, tokens int) {
+	for fit = recalled; len(fit) > 0; {
+		ordered := inOrder(fit)
+		text = quotedMessages(ordered)
+		if tokens = count(text); tokens <= budget {
+			return ordered, text, tokens
+		}
+		for over := tokens - budget; over > 0 && len(fit) > 0; fit = fit[:len(fit)-1] {
+			over -= max(1, fit[len(fit)-1].Tokens)
+		}
+	}
+	return nil, "", 0
+}
+
+// inOrder returns the messages in the order of the session, adjacent parts of
+// one message as one.
+func inOrder(recalled []Recalled) []Recalled {
+	sorted := slices.Clone(recalled)
+	slices.SortFunc(sorted, func(a, b Recalled) int {
+		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.N, b.N), cmp.Compare(a.From, b.From))
+	})
+	joined := sorted[:0]
+	for _, r := range sorted {
+		if n := len(joined); n > 0 && joined[n-1].sameMessage(&r) && r.From <= joined[n-1].To {
+			joined[n-1].To = max(joined[n-1].To, r.To)
+			joined[n-1].Tokens += r.Tokens
+			continue
+		}
+		joined = append(joined, r)
+	}
+	return joined
+}
+
+func (r *Recalled) sameMessage(other *Recalled) bool { return r.Seq == other.Seq && r.N == other.N }
+
+// quotedMessages is the text that quotes the messages: who said what, and above
+// those of one sitting, when.
+func quotedMessages(messages []Recalled) string {
+	mark := markerOf(func(write func(string)) {
+		for i := range messages {
+			write(messages[i].Speaker)
+			write(messages[i].part())
+		}
+	})
+	var b strings.Builder
+	b.WriteString(reminder + "<<<earlier " + mark + ">>>\n")
+	var last time.Time
+	for i := range messages {
+		m := &messages[i]
+		if !m.Time.IsZero() && (last.IsZero() || m.Time.Sub(last).Abs() >= sitting) {
+			b.WriteString(m.Time.UTC().Format("[2006-01-02 15:04]\n"))
+		}
+		last = m.Time
+		b.WriteString(oneLine(m.Speaker) + ": " + strings.TrimSpace(m.part()) + "\n")
+	}
+	b.WriteString("<<<end " + mark + ">>>\n\n")
+	return b.String()
+}
+
+// part is what is quoted of the message, with dots where it goes on.
+func (r *Recalled) part() string {
+	text := r.Text[r.From:r.To]
+	if r.From > 0 {
+		text = "… " + text
+	}
+	if r.To < len(r.Text) {
+		text += " …"
+	}
+	return text
+}
