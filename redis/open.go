@@ -72,7 +72,7 @@ func connect(t Target, o Options) goredis.UniversalClient {
 	if tlsConfig != nil && o.TLS != nil {
 		tlsConfig = o.TLS
 	}
-	return goredis.NewUniversalClient(&goredis.UniversalOptions{
+	client := goredis.NewUniversalClient(&goredis.UniversalOptions{
 		Addrs:            t.Addrs,
 		IsClusterMode:    t.Cluster,
 		MasterName:       t.Master,
@@ -95,6 +95,10 @@ func connect(t Target, o Options) goredis.UniversalClient {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
+	if cluster, ok := client.(*goredis.ClusterClient); ok {
+		reloadOnSilence(cluster)
+	}
+	return client
 }
 
 // ready finds out whether the servers do what is asked of them later.

@@ -14,7 +14,8 @@ import (
 var errTooFewReplicas = errors.New("too few replicas confirmed the exchange")
 
 const (
-	// redirects is how often an append follows a slot to another server.
+	// redirects is how often an append is sent to a slot's server, which may
+	// be another each time.
 	redirects = 5
 	// redirectPause grows with each time: a failover takes a moment.
 	redirectPause = 50 * time.Millisecond
@@ -83,9 +84,13 @@ func (s *Store) waitOn(ctx context.Context, client goredis.Cmdable, c *call, wit
 	}
 }
 
-// isElsewhere tells the errors of a server that doesn't own the slot, or not yet.
+// isElsewhere tells the errors of a server that doesn't own the slot, or not yet,
+// or is gone. What was sent to it is safe to be sent again.
 func isElsewhere(err error) bool {
+	if errors.Is(err, errTooFewReplicas) {
+		return false
+	}
 	_, moved := goredis.IsMovedError(err)
 	_, ask := goredis.IsAskError(err)
-	return moved || ask || goredis.IsClusterDownError(err) || goredis.IsTryAgainError(err) || goredis.IsReadOnlyError(err)
+	return moved || ask || isSilence(err) || goredis.IsTryAgainError(err) || goredis.IsReadOnlyError(err)
 }
