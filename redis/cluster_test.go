@@ -115,43 +115,98 @@ func TestCluster(t *testing.T) {
 
 // startCluster starts primaries that share the slots, and returns the URL of all.
 func startCluster(t *testing.T, n int) string {
-	const slots = 16384
-	var servers []*server
+	servers := startPrimaries(t, n, 2*time.Second)
+	awaitCluster(t, servers)
+	return clusterURL(servers)
+}
+
+func clusterURL(servers []*server) string {
 	var addrs []string
-	for range n {
-		bus, err := freePort()
-		if err != nil {
+	for _, s := range servers {
+		addrs = append(addrs, s.addr())
+	}
+	return "redis+cluster://" + strings.Join(addrs, ",")
+}
+
+// startMember starts a server and makes it known to the members of a Cluster. It
+// takes those for dead that are silent for timeout.
+func startMember(t *testing.T, timeout time.Duration, members []*server) *server {
+	t.Helper()
+	bus, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(bus),
+		"--cluster-node-timeout", fmt.Sprint(timeout.Milliseconds()),
+		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1") // they only make it slower
+	for _, m := range members {
+		if err := m.client(t).Do(context.Background(), "CLUSTER", "MEET", "127.0.0.1", s.port, bus).Err(); err != nil {
 			t.Fatal(err)
 		}
-		s := start(t, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(bus), "--cluster-node-timeout", "2000")
-		servers, addrs = append(servers, s), append(addrs, s.addr())
 	}
-	ctx := context.Background()
-	first := servers[0].client(t)
-	for i, s := range servers {
+	return s
+}
+
+func startPrimaries(t *testing.T, n int, timeout time.Duration) []*server {
+	const slots = 16384
+	var servers []*server
+	for i := range n {
+		s := startMember(t, timeout, servers)
+		servers = append(servers, s)
 		c := s.client(t)
+		ctx := context.Background()
 		err := c.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
 		if err == nil {
 			err = c.ClusterAddSlotsRange(ctx, i*slots/n, (i+1)*slots/n-1).Err()
 		}
-		if err == nil && i > 0 {
-			info, infoErr := first.Do(ctx, "CONFIG", "GET", "cluster-port").StringSlice()
-			if infoErr != nil || len(info) != 2 {
-				t.Fatal(info, infoErr)
-			}
-			err = c.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", servers[0].port, info[1]).Err()
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, s := range servers {
+	return servers
+}
+
+// startReplica starts a replica of one of a Cluster's members, and returns it
+// once it is in step.
+func startReplica(t *testing.T, primary *server, timeout time.Duration, members []*server) *server {
+	t.Helper()
+	replica := startMember(t, timeout, members)
+	c := replica.client(t)
+	id, err := primary.client(t).ClusterMyID(context.Background()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the replica knows its primary", func(ctx context.Context) (bool, error) {
+		err := c.ClusterReplicate(ctx, id).Err()
+		return err == nil, err
+	})
+	p := primary.client(t)
+	eventually(t, "the replica is in step", func(ctx context.Context) (bool, error) {
+		info, err := p.Info(ctx, "replication").Result()
+		return strings.Contains(info, fmt.Sprintf("port=%d,state=online", replica.port)), err
+	})
+	return replica
+}
+
+// awaitCluster waits until all members know each other, by what they are, and
+// have all slots served.
+func awaitCluster(t *testing.T, members []*server) {
+	t.Helper()
+	for _, s := range members {
+		c := s.client(t)
 		eventually(t, "the Cluster forms", func(ctx context.Context) (bool, error) {
-			info, err := s.client(t).ClusterInfo(ctx).Result()
-			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_known_nodes:", n)), err
+			info, err := c.ClusterInfo(ctx).Result()
+			if err != nil || !strings.Contains(info, "cluster_state:ok") {
+				return false, err
+			}
+			slots, err := c.ClusterSlots(ctx).Result()
+			known := 0
+			for _, s := range slots {
+				known += len(s.Nodes)
+			}
+			return known == len(members), err
 		})
 	}
-	return "redis+cluster://" + strings.Join(addrs, ",")
 }
 
 func TestSentinel(t *testing.T) {
