@@ -30,8 +30,8 @@ func init() {
 		Usage: "--from <store> --to <store> [--from-prefix <text>] [--to-prefix <text>] [--index hnsw|flat] [--no-files] [--merge]",
 		Short: "Copies one Backstory store into another",
 		Long: `
-Copies everything that one store holds into another: service keys, sessions,
-files and vectors. Then it reads both and compares them, by counts and SHA-256.
+Copies everything that one store holds into another: service keys, usage,
+sessions, files and vectors. Then it reads both and compares them, by counts and SHA-256.
 
 Stop the proxies that use either store first, or point them to another, and let
 what they have still to save be saved: what changes meanwhile is not copied, or
@@ -230,6 +230,7 @@ func writeReport(out io.Writer, r *migrate.Report) error {
 		{"exchanges", func(c migrate.Counts) int64 { return c.Exchanges }},
 		{"files", func(c migrate.Counts) int64 { return c.Files }},
 		{"chunks", func(c migrate.Counts) int64 { return c.Chunks }},
+		{"months of usage", func(c migrate.Counts) int64 { return c.Months }},
 		{"bytes", func(c migrate.Counts) int64 { return c.Bytes }},
 	} {
 		copied, there := humanize.Comma(row.of(r.Copied)), humanize.Comma(row.of(r.There))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -89,13 +88,20 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 	}
 	defer s.end()
 	e, replaces, expected := a.Exchange, a.Replaces, a.Mark.Seq
+	b := s.beside(&a)
 	for {
-		reply, err := s.tryAppend(ctx, &a, &e, replaces, expected)
+		reply, err := s.tryAppend(ctx, &a, &e, replaces, expected, b)
 		if err != nil {
+			if !errors.Is(err, errTooFewReplicas) { // there it is saved
+				s.uncount(ctx, b)
+			}
 			return 0, failure(ctx, err)
 		}
 		switch reply.outcome {
-		case appendSaved, appendDuplicate:
+		case appendDuplicate:
+			s.uncount(ctx, b)
+			return reply.seq, nil
+		case appendSaved:
 			return reply.seq, nil
 		case appendDeleted:
 			return 0, store.ErrDeleted
@@ -126,7 +132,7 @@ type appendReply struct {
 	newer   []store.Exchange
 }
 
-func (s *Store) tryAppend(ctx context.Context, a *store.Append, e *store.Exchange, replaces, expected int64) (appendReply, error) {
+func (s *Store) tryAppend(ctx context.Context, a *store.Append, e *store.Exchange, replaces, expected int64, b *beside) (appendReply, error) {
 	now := s.now()
 	tag := sessionTag(a.Tenant, a.Session)
 	var limit any = ""
@@ -147,50 +153,31 @@ func (s *Store) tryAppend(ctx context.Context, a *store.Append, e *store.Exchang
 			len(e.Messages), e.Tokens(), replaces, wait, encodeExchange(e),
 		},
 	}
-	listed := goredis.Z{Score: float64(now.UnixMicro()), Member: a.Session}
-	if err := s.save(ctx, c, s.layout.tenant(sessionsKey, a.Tenant), listed); err != nil {
+	b.listed.Score = float64(now.UnixMicro())
+	if err := s.save(ctx, c, b); err != nil {
 		return appendReply{}, err
 	}
 	return readAppend(c.cmd)
 }
 
-// save runs the append, and puts the session first in the tenant's list with the
-// same trip. The list isn't atomic with the session: where an append is refused,
-// or the list can't be reached, listing puts it right.
-func (s *Store) save(ctx context.Context, c *call, list string, listed goredis.Z) error {
+// save runs the append, and writes what goes with it in the same trip.
+func (s *Store) save(ctx context.Context, c *call, b *beside) error {
 	if s.opts.WaitReplicas > 0 {
-		return s.saveAndWait(ctx, c, list, listed)
+		return s.saveAndWait(ctx, c, b)
 	}
 	pipe := s.client.Pipeline()
 	c.queue(ctx, pipe)
-	touched := pipe.ZAddGT(ctx, list, listed)
+	b.queue(ctx, pipe)
 	if _, err := pipe.Exec(ctx); err == nil {
+		b.sent()
 		return nil
 	}
+	b.sent()
 	if err := s.again(ctx, c); err != nil {
 		return err
 	}
-	s.touchLater(touched.Err(), list, listed)
+	s.writeLater(b)
 	return nil
-}
-
-// touchLater goes on trying to list a session that was saved.
-func (s *Store) touchLater(err error, list string, listed goredis.Z) {
-	if err == nil {
-		return
-	}
-	s.background(func(ctx context.Context) {
-		for wait := 100 * time.Millisecond; wait < time.Minute; wait *= 2 {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(wait):
-			}
-			if s.client.ZAddGT(ctx, list, listed).Err() == nil {
-				return
-			}
-		}
-	})
 }
 
 func readAppend(cmd *goredis.Cmd) (r appendReply, err error) {

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -25,45 +23,6 @@ const (
 	scanBatch   = 1000
 	exportBatch = 256
 )
-
-// Tenants lists all tenants, by the names of the keys on the servers. Sessions
-// that an append which was broken off has not listed are listed.
-func (s *Store) Tenants(ctx context.Context) ([]string, error) {
-	if err := s.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer s.end()
-	found := make(map[string]bool)
-	keys, err := s.listKeys(ctx, "")
-	if err != nil {
-		return nil, failure(ctx, err)
-	}
-	for _, k := range keys {
-		found[k.Tenant] = true
-	}
-	for _, kind := range []string{sessionKey, filesKey} {
-		err := s.scan(ctx, s.layout.global(kind)+":{", func(keys []string) error {
-			for _, key := range keys {
-				found[tenantOf(key[len(s.layout.global(kind)):])] = true
-			}
-			if kind == sessionKey {
-				return s.relist(ctx, keys)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, failure(ctx, err)
-		}
-	}
-	return slices.Sorted(maps.Keys(found)), nil
-}
-
-// tenantOf reads the tenant from a key's hash tag, of a tenant or of a session.
-func tenantOf(tag string) string {
-	name, _, _ := strings.Cut(strings.TrimPrefix(tag, ":{"), "}")
-	name, _, _ = strings.Cut(name, ":")
-	return unescape(name)
-}
 
 // scan hands the keys with a prefix to see, batch by batch, never two at once.
 // Some may come twice.
@@ -93,33 +52,6 @@ func (s *Store) scan(ctx context.Context, prefix string, see func(keys []string)
 }
 
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
-
-// relist lists sessions that aren't, by their keys.
-func (s *Store) relist(ctx context.Context, keys []string) error {
-	pipe := s.client.Pipeline()
-	read := make([]*goredis.SliceCmd, len(keys))
-	for i, key := range keys {
-		read[i] = pipe.HMGet(ctx, key, "id", "updated")
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return err
-	}
-	pipe = s.client.Pipeline()
-	for i, key := range keys {
-		id, ok := read[i].Val()[0].(string)
-		if !ok {
-			continue // deleted meanwhile
-		}
-		updated, err := strconv.ParseInt(fmt.Sprint(read[i].Val()[1]), 10, 64)
-		if err != nil {
-			return errCorrupt
-		}
-		tenant := tenantOf(key[len(s.layout.global(sessionKey)):])
-		pipe.ZAddNX(ctx, s.layout.tenant(sessionsKey, tenant), goredis.Z{Score: float64(updated * 1000), Member: id})
-	}
-	_, err := pipe.Exec(ctx)
-	return err
-}
 
 // FileChunks returns chunks of a file with their terms, as they are indexed, and
 // vectors.

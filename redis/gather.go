@@ -61,18 +61,18 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 }
 
 func (s *Store) gather(ctx context.Context, req store.GatherRequest) (g store.Gathered, err error) {
-	calls := []*call{s.rateCall(req.Tenant, req.Limit), nil}[:1]
+	calls := []*call{s.rateCall(req.Tenant, req.Limit, req.Month), nil}[:1]
 	if req.Session != "" {
 		calls = append(calls, s.tailCall(req, 0))
 	}
 	// The first call's error is looked at first: that of a tail which wouldn't
 	// have been returned is of no interest.
 	_ = s.together(ctx, calls...)
-	var files bool
-	if g.Rate, files, err = readRate(calls[0].cmd, req.Limit); err != nil || !g.Rate.Allowed {
+	facts, err := readRate(calls[0].cmd, req.Limit)
+	if g.Rate = facts.rate; err != nil || !g.Rate.Allowed {
 		return g, err
 	}
-	g.Files = files && !s.opts.NoFiles
+	g.Files, g.Used = facts.files && !s.opts.NoFiles, facts.used
 	if req.Session == "" {
 		return g, nil
 	}

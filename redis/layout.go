@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
+
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // layout names the keys. What stands in braces decides the slot of a key in a
@@ -28,6 +30,7 @@ const (
 // Keys of one slot per tenant.
 const (
 	rateKey     = "rate"     // sorted set of the requests of the last minute, by time
+	usageKey    = "usage"    // string: the tokens used in a month
 	sessionsKey = "sessions" // sorted set of the names of sessions, by last activity
 	filesKey    = "files"    // sorted set of file ids behind a serial number, by creation
 	sameKey     = "same"     // hash of what makes files the same to a file's id
@@ -59,6 +62,10 @@ func (l layout) tagged(kind, tag string) string { return l.prefix + kind + tag }
 
 func (l layout) tenant(kind, tenant string) string {
 	return l.prefix + kind + ":{" + escape(tenant) + "}"
+}
+
+func (l layout) usage(tenant string, month store.Month) string {
+	return l.tenant(usageKey, tenant) + ":" + month.String()
 }
 
 func (l layout) file(kind, tenant, id string) string {

@@ -14,9 +14,10 @@ import (
 // rateScript counts a request of a tenant, if fewer than the limit were counted
 // in the window. The times are microseconds of the server's clock, one for all
 // proxies; where that is set back, the latest time seen stands, so that no window
-// holds more than the limit. It also says whether the tenant has processed files.
+// holds more than the limit. It also says whether the tenant has processed files,
+// and what it has used where it is asked.
 //
-// KEYS: rate, live. ARGV: limit, window, name of the request, time or 0.
+// KEYS: rate, live, and maybe usage. ARGV: limit, window, name of the request, time or 0.
 //
 // A request sent again because its reply was lost has the same name and is not
 // counted twice.
@@ -44,7 +45,8 @@ elseif n >= limit then
 	local i = n - limit
 	retry = redis.call('ZRANGE', KEYS[1], i, i, 'WITHSCORES')[2] + window - now
 end
-return {allowed and 1 or 0, n, reset, retry, redis.call('EXISTS', KEYS[2])}
+local used = KEYS[3] and redis.call('GET', KEYS[3]) or '0'
+return {allowed and 1 or 0, n, reset, retry, redis.call('EXISTS', KEYS[2]), tonumber(used)}
 `)
 
 // Take counts one request of the tenant.
@@ -53,17 +55,22 @@ func (s *Store) Take(ctx context.Context, tenant string, limit int) (store.Rate,
 		return store.Rate{}, err
 	}
 	defer s.end()
-	c := s.rateCall(tenant, limit)
+	c := s.rateCall(tenant, limit, 0)
 	reply := s.run(ctx, c.script, c.keys, c.args...)
-	rate, _, err := readRate(reply, limit)
-	return rate, failure(ctx, err)
+	facts, err := readRate(reply, limit)
+	return facts.rate, failure(ctx, err)
 }
 
-func (s *Store) rateCall(tenant string, limit int) *call {
+// rateCall asks for the usage of a month too, unless that is 0.
+func (s *Store) rateCall(tenant string, limit int, month store.Month) *call {
 	tag := ":{" + escape(tenant) + "}"
+	keys := []string{s.layout.tagged(rateKey, tag), s.layout.tagged(liveKey, tag)}
+	if month != 0 {
+		keys = append(keys, s.layout.usage(tenant, month))
+	}
 	return &call{
 		script: rateScript,
-		keys:   []string{s.layout.tagged(rateKey, tag), s.layout.tagged(liveKey, tag)},
+		keys:   keys,
 		args:   []any{limit, store.RateWindow.Microseconds(), s.unique(), s.micros()},
 	}
 }
@@ -77,22 +84,32 @@ func (s *Store) micros() int64 {
 	return s.now().UnixMicro()
 }
 
-// readRate reads the reply of rateScript.
-func readRate(cmd *goredis.Cmd, limit int) (rate store.Rate, files bool, err error) {
+// tenantFacts is what rateScript answers.
+type tenantFacts struct {
+	rate  store.Rate
+	files bool
+	used  int64
+}
+
+func readRate(cmd *goredis.Cmd, limit int) (tenantFacts, error) {
 	n, err := cmd.Int64Slice()
 	if err != nil {
-		return store.Rate{}, false, err
+		return tenantFacts{}, err
 	}
-	if len(n) != 5 {
-		return store.Rate{}, false, fmt.Errorf("the script for rates answered %d values", len(n))
+	if len(n) != 6 {
+		return tenantFacts{}, fmt.Errorf("the script for rates answered %d values", len(n))
 	}
-	return store.Rate{
-		Allowed:    n[0] == 1,
-		Limit:      max(limit, 0),
-		Remaining:  max(limit-int(n[1]), 0),
-		Reset:      time.Duration(n[2]) * time.Microsecond,
-		RetryAfter: time.Duration(n[3]) * time.Microsecond,
-	}, n[4] == 1, nil
+	return tenantFacts{
+		rate: store.Rate{
+			Allowed:    n[0] == 1,
+			Limit:      max(limit, 0),
+			Remaining:  max(limit-int(n[1]), 0),
+			Reset:      time.Duration(n[2]) * time.Microsecond,
+			RetryAfter: time.Duration(n[3]) * time.Microsecond,
+		},
+		files: n[4] == 1,
+		used:  n[5],
+	}, nil
 }
 
 // errCorrupt says that something stored can't be read back.

@@ -57,6 +57,20 @@ func TestRoundTrips(t *testing.T) {
 	for i := range 40 {
 		trips(1, "append", func() { add(t, s, "s", fmt.Sprint("e", i)) })
 	}
+	month := store.MonthOf(time.Now())
+	trips(1, "append with usage", func() {
+		_, err := s.Append(ctx, store.Append{Tenant: "used", Session: "s", Exchange: sample("e"), Usage: store.Used{Month: month, Tokens: 5}})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	trips(1, "use alone", func() { _ = s.AddUsage(ctx, "used", store.Used{Month: month, Tokens: 2}) })
+	trips(1, "gather with usage", func() {
+		g, err := s.Gather(ctx, store.GatherRequest{Tenant: "used", Limit: 1000, Session: "s", Month: month})
+		if err != nil || g.Used != 7 {
+			t.Errorf("got %d, %v", g.Used, err)
+		}
+	})
 	trips(1, "gather without a session", gather("", 4000, 0))
 	trips(1, "gather of 20 messages", gather("s", 3200, 10))
 	trips(1, "gather of all", gather("s", 1e9, 40))

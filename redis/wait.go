@@ -24,16 +24,24 @@ const (
 // saveAndWait is save with WAIT behind it. That counts for the connection it
 // comes on alone, so that in a Cluster the slot's own server is spoken to, and
 // what go-redis does elsewhere, to follow the slot when it moves, is done here.
-func (s *Store) saveAndWait(ctx context.Context, c *call, list string, listed goredis.Z) error {
+func (s *Store) saveAndWait(ctx context.Context, c *call, b *beside) error {
 	cluster, ok := s.client.(*goredis.ClusterClient)
 	if !ok {
-		return s.waitOn(ctx, s.client, c, func(p goredis.Pipeliner) { p.ZAddGT(ctx, list, listed) })
+		err := s.waitOn(ctx, s.client, c, func(p goredis.Pipeliner) { b.queue(ctx, p) })
+		if b.sent(); err == nil {
+			s.writeLater(b)
+		}
+		return err
 	}
 	for try := 1; ; try++ {
 		err := s.waitAtOwner(ctx, cluster, c)
-		if err == nil {
-			s.touchLater(s.client.ZAddGT(ctx, list, listed).Err(), list, listed)
-			return nil
+		if err == nil || errors.Is(err, errTooFewReplicas) {
+			pipe := s.client.Pipeline()
+			b.queue(ctx, pipe)
+			_, _ = pipe.Exec(ctx) // the commands have the errors
+			b.sent()
+			s.writeLater(b)
+			return err
 		}
 		if try == redirects || !isElsewhere(err) {
 			return err

@@ -31,12 +31,19 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 		return 0, errors.New("sqlite: append to a session without a name")
 	}
 	var seq int64
+	var deleted bool
 	err := s.writer.write(ctx, 1, func(c *conn) (err error) {
 		seq, err = s.append(c, &a)
+		if deleted = errors.Is(err, store.ErrDeleted); deleted && a.Usage.Tokens > 0 {
+			return nil // an error would undo what was counted
+		}
 		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, err
+	case deleted:
+		return 0, store.ErrDeleted
 	}
 	return seq, nil
 }
@@ -53,6 +60,9 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 	var same sql.NullInt64
 	err = c.row(appendQuery, tenant, digest, a.Mark.Epoch, a.Exchange.ID).
 		Scan(&d.id, &d.seq, &d.appended, &d.touched, &latest, &deleted, &same)
+	if err == nil && !same.Valid {
+		err = addUsage(c, tenant, a.Tenant, a.Usage)
+	}
 	switch {
 	case err != nil:
 		return 0, err

@@ -47,6 +47,8 @@ type entry struct {
 type tenantFacts struct {
 	epoch int64
 	files bool
+	month store.Month // whose usage is known; 0 where none is
+	used  int64       // tokens in that month
 }
 
 // entrySize is about what an entry takes up besides its tail and its key.
@@ -72,7 +74,7 @@ func (c *cache) look(req *store.GatherRequest) (facts tenantFacts, t tail, found
 		return facts, t, false, now, nil
 	}
 	known, ok := c.entries.Get(cacheKey{req.Tenant, ""})
-	if !ok {
+	if !ok || req.Month != 0 && req.Month != known.tenant.month {
 		return facts, t, false, now, nil
 	}
 	if req.Session == "" {
@@ -95,6 +97,11 @@ func (c *cache) keep(req *store.GatherRequest, facts tenantFacts, t tail, before
 	defer c.mu.Unlock()
 	if now, err := c.refresh(); err != nil || now != before || now != c.stamp {
 		return
+	}
+	// What a request didn't ask for, as plans without an allowance don't, is
+	// still known from one that did.
+	if known, ok := c.entries.Peek(cacheKey{req.Tenant, ""}); ok && facts.month == 0 {
+		facts.month, facts.used = known.tenant.month, known.tenant.used
 	}
 	c.put(cacheKey{req.Tenant, ""}, &entry{tenant: facts})
 	if req.Session != "" {
@@ -170,6 +177,15 @@ func appended(tenant, session string, e store.Exchange, replaces int64) effect {
 			t.exchanges, t.whole = append([]store.Exchange(nil), last...), false
 		}
 		c.put(k, &entry{tail: t, last: known.last})
+	}
+}
+
+// used is the effect of adding to what a tenant has used.
+func used(tenant string, u store.Used) effect {
+	return func(c *cache) {
+		if known, ok := c.entries.Peek(cacheKey{tenant, ""}); ok && known.tenant.month == u.Month {
+			known.tenant.used += u.Tokens
+		}
 	}
 }
 

@@ -50,8 +50,11 @@ func eachWatch(t *testing.T, test func(t *testing.T, open func(path string, o Op
 	})
 }
 
+// month is the one whose usage the tests ask for.
+const month = store.Month(24_300)
+
 func request(session string, messages int) store.GatherRequest {
-	return store.GatherRequest{Tenant: "a", Limit: 1 << 40, Session: session, Messages: messages}
+	return store.GatherRequest{Tenant: "a", Limit: 1 << 40, Session: session, Messages: messages, Month: month}
 }
 
 func gather(t testing.TB, s *Store, req store.GatherRequest) store.Gathered {
@@ -85,7 +88,7 @@ func agree(t *testing.T, s *Store) {
 			t.Fatal(err)
 		}
 		got := tail{g.Mark.Seq, g.Tokens, g.Tail, want.whole}
-		if !reflect.DeepEqual(got, want) || facts != (tenantFacts{g.Mark.Epoch, g.Files}) {
+		if !reflect.DeepEqual(got, want) || facts != (tenantFacts{g.Mark.Epoch, g.Files, month, g.Used}) {
 			t.Errorf("%s/%s: got %+v and %d exchanges, want %+v, %d and %d exchanges",
 				req.Tenant, req.Session, g.Mark, len(g.Tail), facts, want.seq, len(want.exchanges))
 		}
@@ -161,6 +164,31 @@ var writes = map[string]func(*Store) error{
 			}
 			return err
 		})
+	},
+	"append with usage": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("n"), Usage: store.Used{Month: month, Tokens: 7}})
+	},
+	"append the same with usage": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("e29"), Usage: store.Used{Month: month, Tokens: 7}})
+	},
+	"append with usage what was deleted": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("n"), Mark: store.Mark{Seq: 99}, Usage: store.Used{Month: month, Tokens: 7}})
+	},
+	"use": func(s *Store) error {
+		return s.AddUsage(context.Background(), "a", store.Used{Month: month, Tokens: 7})
+	},
+	"use of somebody new": func(s *Store) error {
+		return s.AddUsage(context.Background(), "nobody", store.Used{Month: month, Tokens: 7})
+	},
+	"use in another month": func(s *Store) error {
+		return s.AddUsage(context.Background(), "a", store.Used{Month: month + 1, Tokens: 7})
+	},
+	"restore usage": func(s *Store) error {
+		return s.RestoreUsage(context.Background(), "a", []store.Used{{Month: month, Tokens: 99}})
+	},
+	"forget a tenant": func(s *Store) error {
+		_, err := s.ForgetTenant(context.Background(), "a")
+		return err
 	},
 	"delete": func(s *Store) error { return s.DeleteSession(context.Background(), "a", "s") },
 	"delete and append": func(s *Store) error {

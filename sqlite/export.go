@@ -24,22 +24,6 @@ func InUse(path string) (bool, error) {
 	return !alone, lock.release()
 }
 
-// Tenants lists all tenants.
-func (s *Store) Tenants(ctx context.Context) ([]string, error) {
-	rows, err := s.query(ctx, `SELECT name FROM tenants UNION SELECT tenant FROM keys ORDER BY 1`)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	err = each(ctx, rows, func() (bool, error) {
-		var name string
-		err := rows.Scan(&name)
-		names = append(names, name)
-		return true, err
-	})
-	return names, err
-}
-
 // FileChunks returns chunks of a file with their terms and vectors.
 func (s *Store) FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]store.Chunk, error) {
 	file, _, err := s.file(ctx, tenant, id)

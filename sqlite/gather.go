@@ -15,6 +15,7 @@ import (
 const gatherQuery = `
 	SELECT t.deletions,
 		EXISTS (SELECT 1 FROM files WHERE tenant = ?1 AND status = 'processed' AND hidden = 0),
+		coalesce((SELECT tokens FROM usage WHERE tenant = ?1 AND month = ?3), 0),
 		s.seq, s.appended, ` + exchangeColumns + `
 	FROM tenants t
 	LEFT JOIN sessions s ON s.tenant = ?1 AND s.digest = ?2
@@ -44,13 +45,14 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 	}
 	return store.Gathered{
 		Rate: rate, Tail: copyExchanges(t.exchanges), Tokens: t.tokens,
-		Mark: store.Mark{Seq: t.seq, Epoch: facts.epoch}, Files: facts.files,
+		Mark: store.Mark{Seq: t.seq, Epoch: facts.epoch}, Files: facts.files, Used: facts.used,
 	}, nil
 }
 
 // readTail reads from the file what a request asks for.
 func (s *Store) readTail(ctx context.Context, req *store.GatherRequest) (facts tenantFacts, t tail, err error) {
 	t.whole = true
+	facts.month = req.Month
 	tenant, err := s.tenant(ctx, req.Tenant)
 	if errors.Is(err, store.ErrNotFound) {
 		return facts, t, nil
@@ -62,7 +64,7 @@ func (s *Store) readTail(ctx context.Context, req *store.GatherRequest) (facts t
 	if req.Session != "" {
 		digest = sessionDigest(req.Session)
 	}
-	rows, err := s.query(ctx, gatherQuery, tenant, digest)
+	rows, err := s.query(ctx, gatherQuery, tenant, digest, int(req.Month))
 	if err != nil {
 		return facts, t, err
 	}
@@ -70,7 +72,7 @@ func (s *Store) readTail(ctx context.Context, req *store.GatherRequest) (facts t
 	reach := newReach(req)
 	err = each(ctx, rows, func() (bool, error) {
 		var r exchangeRow
-		if err := rows.Scan(append([]any{&facts.epoch, &facts.files, &seq, &appended}, r.columns()...)...); err != nil {
+		if err := rows.Scan(append([]any{&facts.epoch, &facts.files, &facts.used, &seq, &appended}, r.columns()...)...); err != nil {
 			return false, err
 		}
 		if !r.id.Valid {

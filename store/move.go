@@ -7,9 +7,6 @@ import "context"
 type Mover interface {
 	Store
 
-	// Tenants lists all tenants that the store has anything of, sorted. It
-	// also makes sure that ListSessions leaves no session out.
-	Tenants(ctx context.Context) ([]string, error)
 	// FileChunks returns at most limit chunks of a file, whatever its status,
 	// that follow the one numbered after (-1: from the start), by their
 	// numbers, with Terms and Vector.
@@ -26,4 +23,10 @@ type Mover interface {
 	// left of it: after it, CreateFile can take the ID. It is no error if
 	// there is nothing.
 	RemoveFile(ctx context.Context, tenant, id string) error
+	// ListUsage returns what a tenant used in the current month and in the
+	// UsageMonths before it, oldest first; months without any are left out.
+	ListUsage(ctx context.Context, tenant string) ([]Used, error)
+	// RestoreUsage raises what a tenant used in the months to what list says;
+	// more than that stays.
+	RestoreUsage(ctx context.Context, tenant string, list []Used) error
 }

@@ -86,6 +86,8 @@ type GatherRequest struct {
 	// or the session ends. Two exchanges more come with them, so that the
 	// caller sees where a cut falls. Hidden exchanges come too.
 	Tokens, Messages int
+	// Month, where set, is the one whose usage is to be told.
+	Month Month
 }
 
 // Gathered answers a GatherRequest. Where Rate.Allowed is false the rest is
@@ -101,6 +103,8 @@ type Gathered struct {
 	Mark Mark
 	// Files says whether the tenant has a processed file.
 	Files bool
+	// Used is how many tokens the tenant used in the month asked for.
+	Used int64
 }
 
 // Mark is a session's state as a request saw it.
@@ -126,6 +130,11 @@ type Append struct {
 	// Replaces, where not 0, is the Seq of an exchange of the session that
 	// is removed in the same step; one that is no longer there is no error.
 	Replaces int64
+	// Usage is added to what the tenant has used, unless the exchange was
+	// there already, by its ID: also where nothing is saved because of Rebase
+	// or ErrDeleted, since it was used all the same. Where Append returns
+	// another error it may be added or not, and appending again puts it right.
+	Usage Used
 }
 
 // Order is the direction of a listing.

@@ -1,4 +1,4 @@
-// Package store says what Backstory asks of a store: keys, rates, sessions,
+// Package store says what Backstory asks of a store: keys, rates, usage, sessions,
 // files and search, each a small interface. Package sqlite and others implement
 // them; package store/storetest holds the suite that every one of them passes.
 //
@@ -34,6 +34,8 @@ var (
 type Store interface {
 	Keys
 	Limiter
+	Usage
+	Tenants
 	Sessions
 	Files
 	Searcher

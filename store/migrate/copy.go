@@ -27,6 +27,9 @@ func (m *mover) copy(ctx context.Context, p *plan) error {
 	}
 	for i := range p.tenants {
 		t := &p.tenants[i]
+		if err := m.copyUsage(ctx, t); err != nil {
+			return fmt.Errorf("copy tenant %s: usage: %w", t.name, err)
+		}
 		if err := m.copySessions(ctx, t); err != nil {
 			return fmt.Errorf("copy tenant %s: %w", t.name, err)
 		}
@@ -60,6 +63,32 @@ func (m *mover) copyKeys(ctx context.Context, keys []store.Key) error {
 		m.copied(Counts{Keys: 1})
 	}
 	return nil
+}
+
+// copyUsage raises what the target has of the tenant's usage to what the source
+// has.
+func (m *mover) copyUsage(ctx context.Context, t *tenantPlan) error {
+	known, err := m.to.ListUsage(ctx, t.name)
+	if err != nil {
+		return err
+	}
+	there := make(map[store.Month]int64, len(known))
+	for _, u := range known {
+		there[u.Month] = u.Tokens
+	}
+	var list []store.Used
+	for _, u := range t.usage {
+		if there[u.Month] < u.Tokens {
+			list = append(list, u)
+		}
+	}
+	m.progress.advance(int64(len(t.usage)))
+	m.there(Counts{Months: int64(len(t.usage) - len(list))})
+	if len(list) == 0 {
+		return nil
+	}
+	m.copied(Counts{Months: int64(len(list))})
+	return m.to.RestoreUsage(ctx, t.name, list)
 }
 
 func (m *mover) copySessions(ctx context.Context, t *tenantPlan) error {

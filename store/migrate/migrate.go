@@ -1,5 +1,5 @@
-// Package migrate copies one store into another: keys, sessions with their
-// exchanges, files with their originals, chunks and vectors, as they are. What
+// Package migrate copies one store into another: keys, usage, sessions
+// with their exchanges, files with their originals, chunks and vectors, as they are. What
 // lies in neither store's hands is not copied: request rates, and what voids the
 // appends of requests that began before a session was deleted.
 //
@@ -36,6 +36,7 @@ type Options struct {
 // Counts are how many there are of each.
 type Counts struct {
 	Tenants, Keys, Sessions, Exchanges, Files, Chunks int64
+	Months                                            int64 // in which tokens were used
 	Bytes                                             int64 // of messages and originals
 }
 
@@ -46,6 +47,7 @@ func (c *Counts) add(d Counts) {
 	c.Exchanges += d.Exchanges
 	c.Files += d.Files
 	c.Chunks += d.Chunks
+	c.Months += d.Months
 	c.Bytes += d.Bytes
 }
 
@@ -175,6 +177,7 @@ type plan struct {
 
 type tenantPlan struct {
 	name     string
+	usage    []store.Used
 	sessions []store.Session // the one updated last comes last
 	files    []store.File    // in the order of their creation
 }
@@ -192,6 +195,9 @@ func (m *mover) survey(ctx context.Context, s store.Mover) (*plan, error) {
 	}
 	for _, name := range names {
 		t := tenantPlan{name: name}
+		if t.usage, err = s.ListUsage(ctx, name); err != nil {
+			return nil, err
+		}
 		if t.sessions, err = sessions(ctx, s, name); err != nil {
 			return nil, err
 		}
@@ -200,6 +206,7 @@ func (m *mover) survey(ctx context.Context, s store.Mover) (*plan, error) {
 				return nil, err
 			}
 		}
+		p.work += int64(len(t.usage))
 		for i := range t.sessions {
 			p.work += t.sessions[i].Messages
 		}

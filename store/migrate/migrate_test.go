@@ -55,7 +55,7 @@ func same(t testing.TB, r *migrate.Report) {
 			t.Errorf("tenant %s: %+v", tenant.Name, tenant)
 		}
 	}
-	if s := r.Source; s.Tenants != 3 || s.Keys != 4 || s.Sessions != 12 || s.Files != 6 || s.Chunks != 325 || s.Exchanges < 200 || s.Bytes < 1<<20 {
+	if s := r.Source; s.Tenants != 4 || s.Keys != 4 || s.Months != 6 || s.Sessions != 12 || s.Files != 6 || s.Chunks != 325 || s.Exchanges < 200 || s.Bytes < 1<<20 {
 		t.Errorf("something was overlooked: %+v", r.Source)
 	}
 }
@@ -106,6 +106,10 @@ func (b *breaking) step(do func() error) error {
 
 func (b *breaking) PutKey(ctx context.Context, k store.Key) error {
 	return b.step(func() error { return b.Mover.PutKey(ctx, k) })
+}
+
+func (b *breaking) RestoreUsage(ctx context.Context, tenant string, list []store.Used) error {
+	return b.step(func() error { return b.Mover.RestoreUsage(ctx, tenant, list) })
 }
 
 func (b *breaking) RestoreExchanges(ctx context.Context, tenant, session string, list []store.Exchange) error {

@@ -21,9 +21,10 @@ import (
 // what it has. Left out is what each store makes up itself, Seq and Offset, and
 // how it writes the terms of a chunk that hold no word.
 
-// item is a key, a session or a file as one store has it.
+// item is a key, a month's usage, a session or a file as one store has it.
 type item struct {
 	kind, name string
+	tokens     int64 // of a month's usage
 	counts     Counts
 	digest     [32]byte
 }
@@ -35,9 +36,14 @@ func (i *item) what() string {
 		return fmt.Sprintf("%d exchanges", i.counts.Exchanges)
 	case "file":
 		return fmt.Sprintf("%d chunks", i.counts.Chunks)
+	case "usage":
+		return fmt.Sprintf("%d tokens", i.tokens)
 	}
 	return ""
 }
+
+// listed reports whether stores list the item in an order of its own.
+func (i *item) listed() bool { return i.kind == "session" || i.kind == "file" }
 
 func (m *mover) verify(ctx context.Context, source *plan) error {
 	target, err := m.survey(ctx, m.to)
@@ -115,12 +121,13 @@ func (m *mover) compare(tenant string, source, target []item) {
 		case b == nil:
 			m.differ(tenant, "%s %s is not in the target", a.kind, quoted(a.name))
 			continue
+		case a.kind == "usage" && m.opts.Merge && a.tokens < b.tokens: // it was used meanwhile
 		case a.what() != b.what():
 			m.differ(tenant, "%s %s has %s in the source, %s in the target", a.kind, quoted(a.name), a.what(), b.what())
 		case a.digest != b.digest:
 			m.differ(tenant, "%s %s is different in the target: digest %x, not %x", a.kind, quoted(a.name), b.digest[:6], a.digest[:6])
 		}
-		if a.kind != "key" {
+		if a.listed() {
 			orderA = append(orderA, a.kind+a.name)
 		}
 	}
@@ -128,7 +135,7 @@ func (m *mover) compare(tenant string, source, target []item) {
 		b := &target[i]
 		if there[[2]string{b.kind, b.name}] != nil {
 			m.differ(tenant, "%s %s is in the target only", b.kind, quoted(b.name))
-		} else if b.kind != "key" {
+		} else if b.listed() {
 			orderB = append(orderB, b.kind+b.name)
 		}
 	}
@@ -165,6 +172,10 @@ func (m *mover) items(ctx context.Context, s store.Mover, t *tenantPlan, keys []
 			list = append(list, item{kind: "key", name: fmt.Sprintf("%x", k.Digest), counts: Counts{Keys: 1}, digest: keyDigest(k)})
 		}
 	}
+	for _, u := range t.usage {
+		list = append(list, item{kind: "usage", name: u.Month.String(), tokens: u.Tokens, counts: Counts{Months: 1}, digest: usageDigest(u)})
+	}
+	m.progress.advance(int64(len(t.usage)))
 	first := len(list)
 	list = append(list, make([]item, len(t.sessions)+len(t.files))...)
 	rest := list[first:]
@@ -190,6 +201,12 @@ func keyDigest(k store.Key) [32]byte {
 	for _, t := range []int64{milli(k.Created), milli(k.Expires), milli(k.Revoked)} {
 		w.numbers(t)
 	}
+	return w.sum()
+}
+
+func usageDigest(u store.Used) [32]byte {
+	w := begin("usage")
+	w.numbers(int64(u.Month), u.Tokens)
 	return w.sum()
 }
 

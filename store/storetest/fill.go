@@ -19,10 +19,10 @@ var Filled = struct {
 	Tenants    []string
 	Dimensions int
 	Model      string
-}{[]string{"acme", "keys-only", "tiny.co"}, 8, "openai/text-embedding-3-small"}
+}{[]string{"acme", "keys-only", "tiny.co", "usage-only"}, 8, "openai/text-embedding-3-small"}
 
 // Fill writes a little of all kinds to a store: keys that are good, revoked and
-// expired; sessions with odd names and hidden, replaced and empty exchanges;
+// expired; usage; sessions with odd names and hidden, replaced and empty exchanges;
 // files that are processed, failed, empty, large and without vectors.
 func Fill(t testing.TB, s store.Store) {
 	t.Helper()
@@ -42,6 +42,11 @@ func Fill(t testing.TB, s store.Store) {
 	} {
 		k.Digest, k.Created = sha256.Sum256([]byte{byte(i)}), at.Add(-time.Duration(i)*time.Second)
 		ok(s.PutKey(ctx, k))
+	}
+	now := store.MonthOf(time.Now())
+	for i, tenant := range []string{"acme", "usage-only", "tiny.co"} {
+		ok(s.AddUsage(ctx, tenant, store.Used{Month: now, Tokens: 1 << 40}))
+		ok(s.AddUsage(ctx, tenant, store.Used{Month: now - store.Month(i+1), Tokens: int64(i) + 1}))
 	}
 	for i, name := range []string{"plain", "tiny.co", " ", "a:b{c}|*?", "\x00\xff", strings.Repeat("long ", 1000), "ünï/cødé\n", "last"} {
 		for _, tenant := range []string{"acme", "tiny.co"}[:1+i%2] {

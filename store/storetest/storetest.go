@@ -32,6 +32,8 @@ func Run(t *testing.T, b Backend) {
 	for name, test := range map[string]func(*testing.T, Backend){
 		"Keys":     testKeys,
 		"Limiter":  testLimiter,
+		"Usage":    testUsage,
+		"Tenants":  testTenants,
 		"Gather":   testGather,
 		"Append":   testAppend,
 		"Rebase":   testRebase,
