@@ -166,13 +166,12 @@ func (s *Store) save(ctx context.Context, c *call, b *beside) error {
 		return s.saveAndWait(ctx, c, b)
 	}
 	pipe := s.client.Pipeline()
-	c.queue(ctx, pipe)
 	b.queue(ctx, pipe)
-	if _, err := pipe.Exec(ctx); err == nil {
-		b.sent()
+	c.queue(ctx, pipe)
+	_, err := pipe.Exec(ctx)
+	if b.sent(); err == nil {
 		return nil
 	}
-	b.sent()
 	if err := s.again(ctx, c); err != nil {
 		return err
 	}

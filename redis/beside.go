@@ -36,15 +36,18 @@ func (s *Store) beside(a *store.Append) *beside {
 	return b
 }
 
-// queue adds the commands to a pipeline.
+// queue adds the commands to a pipeline, ahead of the append: where that says
+// that it was done before, because its reply was lost, the tokens were counted
+// before too, and uncount takes one of the two back.
 func (b *beside) queue(ctx context.Context, p goredis.Pipeliner) {
+	b.sent()
 	b.touch = p.ZAddGT(ctx, b.list, b.listed)
 	if b.usage != "" && !b.counted {
 		b.count = countTokens(ctx, p, b.usage, b.tokens)
 	}
 }
 
-// sent takes note of what became of the commands.
+// sent takes note of what became of the commands that were queued.
 func (b *beside) sent() {
 	b.missedList = b.touch != nil && b.touch.Err() != nil
 	b.missedCount = b.count != nil && b.count.Err() != nil

@@ -12,6 +12,8 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
+const march = store.Month(2026*12 + 2)
+
 // A reply that is lost leaves it open whether the command was carried out.
 // go-redis sends it again; that must change nothing.
 func TestWhatIsSentAgainIsDoneOnce(t *testing.T) {
@@ -37,16 +39,16 @@ func TestWhatIsSentAgainIsDoneOnce(t *testing.T) {
 		}
 	}
 	losing("append", func() error {
-		seq, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: sample("e1")})
+		seq, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: sample("e1"), Usage: store.Used{Month: march, Tokens: 7}})
 		if seq != 1 {
 			t.Errorf("append returned %d", seq)
 		}
 		return err
 	})
 	losing("gather", func() error {
-		g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 10, Session: "s", Tokens: 1})
-		if len(g.Tail) != 1 || g.Rate.Remaining != 9 {
-			t.Errorf("gather returned %d exchanges, %+v", len(g.Tail), g.Rate)
+		g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 10, Session: "s", Tokens: 1, Month: march})
+		if len(g.Tail) != 1 || g.Rate.Remaining != 9 || g.Used != 7 {
+			t.Errorf("gather returned %d exchanges, %+v, %d tokens", len(g.Tail), g.Rate, g.Used)
 		}
 		return err
 	})

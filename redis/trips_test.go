@@ -109,6 +109,11 @@ func TestRoundTrips(t *testing.T) {
 	}
 	trips(2, "gather after the server forgot its scripts", gather("s", 800, 4))
 	trips(1, "and the next", gather("s", 800, 4))
-	trips(2, "append after the server forgot that script", func() { add(t, s, "s", "again") })
+	trips(3, "append after the server forgot that script, and a look", func() {
+		_, err := s.Append(ctx, store.Append{Tenant: "used", Session: "s", Exchange: sample("again"), Usage: store.Used{Month: month, Tokens: 5}})
+		if used, _ := s.client.Get(ctx, s.layout.usage("used", month)).Int(); err != nil || used != 12 {
+			t.Errorf("used %d, %v", used, err)
+		}
+	})
 	trips(1, "and the next", func() { add(t, s, "s", "and again") })
 }

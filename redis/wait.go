@@ -67,12 +67,12 @@ func (s *Store) waitAtOwner(ctx context.Context, cluster *goredis.ClusterClient,
 func (s *Store) waitOn(ctx context.Context, client goredis.Cmdable, c *call, with func(goredis.Pipeliner)) error {
 	for first := true; ; first = false {
 		pipe := client.Pipeline()
+		with(pipe)
 		if first {
 			c.queue(ctx, pipe)
 		} else {
 			c.queueWhole(ctx, pipe)
 		}
-		with(pipe)
 		confirmed := pipe.Do(ctx, "WAIT", s.opts.WaitReplicas, s.opts.WaitTimeout.Milliseconds())
 		_, _ = pipe.Exec(ctx) // the commands have the errors
 		if first && c.unknown() {
