@@ -67,6 +67,13 @@ func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
 	return f.Store.Append(ctx, a)
 }
 
+func (f *flaky) Import(ctx context.Context, i store.Import) ([]int64, error) {
+	if failAppend.Load() {
+		return nil, errDown
+	}
+	return f.Store.Import(ctx, i)
+}
+
 func TestTheModelIsNotCalledWhenTheStoreIsDown(t *testing.T) {
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL, store: "flaky " + filepath.Join(t.TempDir(), "b.db")})

@@ -87,6 +87,12 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if err == nil && r.Method == http.MethodPost && isChat(r.URL.Path) {
 		return h.app.chat(w, r, next, who, extension)
 	}
+	sessions, isSessions := sessionsPath(r)
+	if isSessions && err == nil && r.Method == http.MethodPost {
+		if id, sub, err := sessionOf(sessions); err == nil && sub == "messages" {
+			return h.app.importMessages(w, r, who, id)
+		}
+	}
 	// Whatever goes wrong after the key was checked, the request counts.
 	if limited := h.app.count(w, r, who); limited != nil {
 		return limited
@@ -94,8 +100,8 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if err != nil {
 		return err
 	}
-	if path, ok := sessionsPath(r); ok {
-		return h.app.sessions(w, r, who, path)
+	if isSessions {
+		return h.app.sessions(w, r, who, sessions)
 	}
 	if resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); resource == "files" {
 		return h.app.files(w, r, next, who, rest)

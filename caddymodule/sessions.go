@@ -37,7 +37,7 @@ type sessionMessage struct {
 // does with the messages of a stored completion. Where a message has members of
 // these names itself, ours stand.
 func (m sessionMessage) MarshalJSON() ([]byte, error) {
-	b := fmt.Appendf(nil, `{"id":%q,"object":"session.message","created_at":%d`, m.ID, m.Created)
+	b := fmt.Appendf(nil, `{"id":%q,"object":%q,"created_at":%d`, m.ID, openai.MessageObject, m.Created)
 	gjson.ParseBytes(m.Said).ForEach(func(key, v gjson.Result) bool {
 		switch key.String() {
 		case "id", "object", "created_at":
@@ -76,18 +76,16 @@ func sessionsPath(r *http.Request) (string, bool) {
 
 // sessions is the API of the caller's own sessions.
 func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string) error {
-	rest, nested := strings.CutPrefix(path, "/sessions/")
-	if !nested || rest == "" {
+	id, sub, err := sessionOf(path)
+	if err != nil {
+		return err
+	}
+	nested := sub != ""
+	if id == "" && !nested {
 		if r.Method != http.MethodGet {
 			return notAllowed(w, r, "GET")
 		}
 		return a.listSessions(w, r, who)
-	}
-	escaped, sub, _ := strings.Cut(rest, "/")
-	nested = sub != ""
-	id, err := url.PathUnescape(escaped)
-	if err != nil {
-		return openai.Invalid("id", "The session id in the path isn't percent-encoded as it must be.")
 	}
 	switch {
 	case nested && sub != "messages":
@@ -95,7 +93,7 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 	case nested && r.Method == http.MethodGet:
 		return a.listMessages(w, r, who, id)
 	case nested:
-		return notAllowed(w, r, "GET")
+		return notAllowed(w, r, "GET, POST")
 	case r.Method == http.MethodGet:
 		s, err := a.shared.Session(r.Context(), who.tenant, id)
 		if err != nil {
@@ -110,6 +108,16 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 		return writeJSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
 	}
 	return notAllowed(w, r, "GET, DELETE")
+}
+
+// sessionOf reads the id and what follows it from the path of a request.
+func sessionOf(path string) (id, sub string, err error) {
+	escaped, sub, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/sessions"), "/"), "/")
+	id, err = url.PathUnescape(escaped)
+	if err != nil {
+		return "", "", openai.Invalid("id", "The session id in the path isn't percent-encoded as it must be.")
+	}
+	return id, sub, nil
 }
 
 func noSuchSession(err error) error {
@@ -202,9 +210,12 @@ func messageObjects(exchanges []store.Exchange, order store.Order) []sessionMess
 			if order == store.Descending {
 				j = len(e.Messages) - 1 - i
 			}
-			messages = append(messages, sessionMessage{
-				ID: messageID(e.Seq, j), Created: e.Created.Unix(), Said: e.Messages[j].JSON,
-			})
+			m := &e.Messages[j]
+			created := m.Created
+			if created.IsZero() {
+				created = e.Created
+			}
+			messages = append(messages, sessionMessage{ID: messageID(e.Seq, j), Created: created.Unix(), Said: m.JSON})
 		}
 	}
 	return messages

@@ -29,6 +29,10 @@ func repeated(tail []store.Exchange, said []Said, carried store.Digest, retried 
 		if now.Sub(e.Created) > retryWindow {
 			break
 		}
+		if e.Finish == FinishImported { // no request of ours
+			newest = false
+			continue
+		}
 		left := e.Finish == FinishClientClosed
 		unheard := retried && (left || newest) || left && (e.Hidden || newest)
 		if unheard && e.Carried == carried && asks(e, said) {

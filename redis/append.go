@@ -3,7 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -12,19 +12,21 @@ import (
 
 // What appendScript answers.
 const (
-	appendSaved     = iota // and the Seq
-	appendDuplicate        // and the Seq that it has already
+	appendSaved     = iota // and each one's Seq
+	appendDuplicate        // and each one's Seq that it has already
 	appendDeleted
 	appendNewer // and the session's Seq, and the exchanges that are newer than the mark
 )
 
-// appendScript saves an exchange at the end of its session.
+// appendScript saves exchanges at the end of their session, those that it has
+// already excepted: by the digests of their IDs.
 //
 // KEYS: session, log, seen, epoch. ARGV: the mark's epoch and seq; the seq that
-// the session must not have passed, or nothing; the digests of two IDs, the one
-// asked for and the one to be saved; the session's name; now in ms; messages;
-// tokens; the seq to be replaced or 0; 1 if a duplicate must write too, so that
-// there is something for the replicas to confirm; the record.
+// the session must not have passed, or nothing; the digest of the ID that was
+// asked for, or nothing; the session's name; now in ms; the seq to be replaced
+// or 0; 1 if duplicates must write too, so that there is something for the
+// replicas to confirm; and for each exchange: the digest of its ID, messages,
+// tokens, the record.
 //
 // The means follow the last exchanges, about sixteen: what a session was like
 // long ago says little of how much of it a request needs.
@@ -34,13 +36,15 @@ local d = redis.call('HMGET', session, 'seq', 'ever', 'messages', 'tokens', 'mea
 local seq, ever = tonumber(d[1] or '0'), tonumber(d[2] or '0')
 local epoch, mark = tonumber(redis.call('GET', KEYS[4]) or '0'), tonumber(ARGV[2])
 if epoch > tonumber(ARGV[1]) or seq < mark then return {2} end
-local same = redis.call('HGET', seen, ARGV[4])
-if not same and ARGV[5] ~= ARGV[4] then same = redis.call('HGET', seen, ARGV[5]) end
-if same then
-	if ARGV[11] == '1' then redis.call('HSET', session, 'seq', d[1]) end
-	return {1, same}
+
+local known, fresh = {}, false
+for i = 9, #ARGV, 4 do
+	local same = redis.call('HGET', seen, ARGV[i])
+	if not same and ARGV[4] ~= '' and ARGV[4] ~= ARGV[i] then same = redis.call('HGET', seen, ARGV[4]) end
+	known[i] = same
+	fresh = fresh or not same
 end
-if ARGV[3] ~= '' and seq > tonumber(ARGV[3]) then
+if fresh and ARGV[3] ~= '' and seq > tonumber(ARGV[3]) then
 	return {3, d[1], redis.call('LRANGE', log, string.format('%.0f', mark - seq), -1)}
 end
 
@@ -63,19 +67,33 @@ local function remove(target)
 		last = last - 16
 	end
 end
-local replaces = tonumber(ARGV[10])
-if replaces > 0 and replaces <= seq then remove(replaces) end
+local replaces = tonumber(ARGV[7])
+if fresh and replaces > 0 and replaces <= seq then remove(replaces) end
 
 local function text(n) return string.format('%.0f', n) end
-local m, t = tonumber(ARGV[8]), tonumber(ARGV[9])
-local mm, mt = tonumber(d[6] or ARGV[8]), tonumber(d[5] or ARGV[9])
-redis.call('RPUSH', log, text(seq + 1) .. ':' .. text(ever) .. ':' .. text(sent) .. ':' .. ARGV[8] .. ':' .. ARGV[9] .. ':' .. ARGV[5] .. ARGV[12])
-redis.call('HSET', seen, ARGV[5], text(seq + 1))
-redis.call('HSET', session, 'seq', text(seq + 1), 'ever', text(ever + t), 'sent', text(sent + m), 'updated', ARGV[7],
-	'messages', text(messages + m), 'tokens', text(tokens + t),
-	'mean_messages', mm + (m - mm) / 16, 'mean_tokens', mt + (t - mt) / 16)
-if not d[1] then redis.call('HSET', session, 'id', ARGV[6], 'created', ARGV[7]) end
-return {0, text(seq + 1)}
+local mm, mt = d[6] and tonumber(d[6]), d[5] and tonumber(d[5])
+local function push(digest, m, t, record)
+	redis.call('RPUSH', log, text(seq + 1) .. ':' .. text(ever) .. ':' .. text(sent) .. ':' .. m .. ':' .. t .. ':' .. digest .. record)
+	redis.call('HSET', seen, digest, text(seq + 1))
+	m, t = tonumber(m), tonumber(t)
+	if not mm then mm, mt = m, t end
+	seq, ever, sent, messages, tokens = seq + 1, ever + t, sent + m, messages + m, tokens + t
+	mm, mt = mm + (m - mm) / 16, mt + (t - mt) / 16
+end
+local seqs = {}
+for i = 9, #ARGV, 4 do
+	local same = known[i] or redis.call('HGET', seen, ARGV[i]) -- twice in the list
+	if not same then push(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]) end
+	seqs[#seqs + 1] = same or text(seq)
+end
+if fresh then
+	redis.call('HSET', session, 'seq', text(seq), 'ever', text(ever), 'sent', text(sent), 'updated', ARGV[6],
+		'messages', text(messages), 'tokens', text(tokens), 'mean_messages', mm, 'mean_tokens', mt)
+	if not d[1] then redis.call('HSET', session, 'id', ARGV[5], 'created', ARGV[6]) end
+elseif ARGV[8] == '1' and d[1] then
+	redis.call('HSET', session, 'seq', d[1])
+end
+return {fresh and 0 or 1, seqs}
 `)
 
 // Append saves an exchange, in one trip unless it has to be rebased.
@@ -100,9 +118,9 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 		switch reply.outcome {
 		case appendDuplicate:
 			s.uncount(ctx, b)
-			return reply.seq, nil
+			return reply.seqs[0], nil
 		case appendSaved:
-			return reply.seq, nil
+			return reply.seqs[0], nil
 		case appendDeleted:
 			return 0, store.ErrDeleted
 		}
@@ -126,19 +144,26 @@ func after(list []store.Exchange, seq int64) []store.Exchange {
 	return nil
 }
 
-type appendReply struct {
-	outcome int64
-	seq     int64
-	newer   []store.Exchange
-}
-
 func (s *Store) tryAppend(ctx context.Context, a *store.Append, e *store.Exchange, replaces, expected int64, b *beside) (appendReply, error) {
-	now := s.now()
-	tag := sessionTag(a.Tenant, a.Session)
 	var limit any = ""
 	if a.Rebase != nil {
 		limit = max(expected, 0)
 	}
+	list := []store.Exchange{*e}
+	return s.appendAll(ctx, a.Tenant, a.Session, a.Mark, limit, idDigest(a.Exchange.ID), replaces, list, b)
+}
+
+type appendReply struct {
+	outcome int64
+	seq     int64   // of the session, where the outcome is appendNewer
+	seqs    []int64 // else those of the exchanges
+	newer   []store.Exchange
+}
+
+// appendAll runs the script.
+func (s *Store) appendAll(ctx context.Context, tenant, session string, mark store.Mark, limit, asked any, replaces int64, list []store.Exchange, b *beside) (appendReply, error) {
+	now := s.now()
+	tag := sessionTag(tenant, session)
 	wait := 0
 	if s.opts.WaitReplicas > 0 {
 		wait = 1
@@ -148,10 +173,11 @@ func (s *Store) tryAppend(ctx context.Context, a *store.Append, e *store.Exchang
 		keys: []string{
 			s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
 		},
-		args: []any{
-			a.Mark.Epoch, max(a.Mark.Seq, 0), limit, idDigest(a.Exchange.ID), idDigest(e.ID), a.Session, now.UnixMilli(),
-			len(e.Messages), e.Tokens(), replaces, wait, encodeExchange(e),
-		},
+		args: []any{mark.Epoch, max(mark.Seq, 0), limit, asked, session, now.UnixMilli(), replaces, wait},
+	}
+	for i := range list {
+		e := &list[i]
+		c.args = append(c.args, idDigest(e.ID), len(e.Messages), e.Tokens(), encodeExchange(e))
 	}
 	b.listed.Score = float64(now.UnixMicro())
 	if err := s.save(ctx, c, b); err != nil {
@@ -191,14 +217,35 @@ func readAppend(cmd *goredis.Cmd) (r appendReply, err error) {
 	if r.outcome == appendDeleted {
 		return r, nil
 	}
-	if len(reply) > 1 {
-		if _, err := fmt.Sscan(fmt.Sprint(reply[1]), &r.seq); err != nil {
-			return r, errCorrupt
-		}
+	if len(reply) < 2 {
+		return r, errCorrupt
 	}
-	if r.outcome == appendNewer && len(reply) == 3 {
-		elements, _ := reply[2].([]any)
-		r.newer, err = decodeExchanges(elements)
+	if r.outcome == appendNewer {
+		if r.seq, err = readSeq(reply[1]); err == nil && len(reply) == 3 {
+			elements, _ := reply[2].([]any)
+			r.newer, err = decodeExchanges(elements)
+		}
+		return r, err
+	}
+	seqs, _ := reply[1].([]any)
+	for _, v := range seqs {
+		seq, err := readSeq(v)
+		if err != nil {
+			return r, err
+		}
+		r.seqs = append(r.seqs, seq)
+	}
+	if len(r.seqs) == 0 {
+		err = errCorrupt
 	}
 	return r, err
+}
+
+func readSeq(v any) (int64, error) {
+	text, _ := v.(string)
+	seq, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, errCorrupt
+	}
+	return seq, nil
 }

@@ -124,16 +124,6 @@ func decodeVector(b string) []float32 {
 	return v
 }
 
-// RestoreExchanges appends exchanges.
-func (s *Store) RestoreExchanges(ctx context.Context, tenant, session string, list []store.Exchange) error {
-	for i := range list {
-		if _, err := s.Append(ctx, store.Append{Tenant: tenant, Session: session, Exchange: list[i]}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // restoreSessionScript sets a session's times, if it is there.
 // KEYS: session. ARGV: created, updated.
 const restoreSessionScript = `

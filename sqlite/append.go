@@ -22,8 +22,11 @@ type sessionState struct {
 	id       int64 // 0 where it is yet to be added
 	seq      int64 // of the newest exchange
 	appended int64 // tokens, ever
-	touched  int64 // its place in the listing
+	touched  int64 // the place in the listing that it gets
+	tenant   int64
 }
+
+var errFull = fmt.Errorf("sqlite: a session can't have more than %d exchanges", int64(seqMask))
 
 // Append saves an exchange.
 func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
@@ -49,30 +52,19 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 }
 
 func (s *Store) append(c *conn, a *store.Append) (int64, error) {
-	tenant, err := s.addTenant(c, a.Tenant)
-	if err != nil {
-		return 0, err
-	}
-	digest := sessionDigest(a.Session)
-	var d sessionState
-	var latest int64
-	var deleted bool
-	var same sql.NullInt64
-	err = c.row(appendQuery, tenant, digest, a.Mark.Epoch, a.Exchange.ID).
-		Scan(&d.id, &d.seq, &d.appended, &d.touched, &latest, &deleted, &same)
-	if err == nil && !same.Valid {
-		err = addUsage(c, tenant, a.Tenant, a.Usage)
+	d, same, err := s.sessionState(c, a.Tenant, a.Session, a.Mark, a.Exchange.ID)
+	if (err == nil || errors.Is(err, store.ErrDeleted)) && !same.Valid {
+		if failed := addUsage(c, d.tenant, a.Tenant, a.Usage); failed != nil {
+			return 0, failed
+		}
 	}
 	switch {
 	case err != nil:
 		return 0, err
-	case deleted, d.seq < a.Mark.Seq:
-		// The latter: it was deleted so long ago that it isn't on record any more.
-		return 0, store.ErrDeleted
 	case same.Valid:
 		return same.Int64 & seqMask, nil
 	case d.seq == seqMask:
-		return 0, fmt.Errorf("sqlite: a session can't have more than %d exchanges", int64(seqMask))
+		return 0, errFull
 	}
 	e, replaces := a.Exchange, a.Replaces
 	if a.Rebase != nil && d.seq > a.Mark.Seq {
@@ -90,19 +82,13 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 			}
 		}
 	}
-	if d.id == 0 {
-		if d.id, err = s.addSession(c, tenant, digest, a.Session); err != nil {
-			return 0, err
-		}
+	if err := s.addSession(c, &d, a.Session); err != nil {
+		return 0, err
 	}
 	if replaces != 0 {
 		if err := removeExchange(c, d.id, replaces); err != nil {
 			return 0, err
 		}
-	}
-	// The session that is first in the listing stays where it is in the index.
-	if d.touched == 0 || d.touched < latest {
-		d.touched = latest + 1
 	}
 	kept, err := s.insertExchange(c, d, &e)
 	if err != nil {
@@ -110,6 +96,27 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 	}
 	c.after(appended(a.Tenant, a.Session, kept, replaces))
 	return kept.Seq, nil
+}
+
+// sessionState finds out what an append must know, where the session wasn't
+// deleted since the mark; same is the row of the exchange with the name.
+func (s *Store) sessionState(c *conn, tenant, session string, mark store.Mark, name string) (d sessionState, same sql.NullInt64, err error) {
+	if d.tenant, err = s.addTenant(c, tenant); err != nil {
+		return d, same, err
+	}
+	var latest int64
+	var deleted bool
+	err = c.row(appendQuery, d.tenant, sessionDigest(session), mark.Epoch, name).
+		Scan(&d.id, &d.seq, &d.appended, &d.touched, &latest, &deleted, &same)
+	if err == nil && (deleted || d.seq < mark.Seq) {
+		// The latter: it was deleted so long ago that it isn't on record any more.
+		err = store.ErrDeleted
+	}
+	// The session that is first in the listing stays where it is in the index.
+	if d.touched == 0 || d.touched < latest {
+		d.touched = latest + 1
+	}
+	return d, same, err
 }
 
 func exchangesAfter(c *conn, session, seq int64) ([]store.Exchange, error) {
@@ -131,12 +138,15 @@ func exchangesAfter(c *conn, session, seq int64) ([]store.Exchange, error) {
 	return newer, err
 }
 
-func (s *Store) addSession(c *conn, tenant int64, digest []byte, name string) (id int64, err error) {
+// addSession adds the session that d describes, if it isn't there.
+func (s *Store) addSession(c *conn, d *sessionState, name string) error {
+	if d.id != 0 {
+		return nil
+	}
 	now := s.now().UnixMilli()
-	err = c.row(`INSERT INTO sessions (tenant, digest, name, created, updated, touched, seq, messages, tokens, appended)
+	return c.row(`INSERT INTO sessions (tenant, digest, name, created, updated, touched, seq, messages, tokens, appended)
 		VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, 0) RETURNING id`,
-		tenant, digest, name, now, now).Scan(&id)
-	return id, err
+		d.tenant, sessionDigest(name), name, now, now).Scan(&d.id)
 }
 
 func removeExchange(c *conn, session, seq int64) error {
@@ -158,26 +168,34 @@ func removeExchange(c *conn, session, seq int64) error {
 // insertExchange adds an exchange to the session that d describes, and returns
 // it as it will be read.
 func (s *Store) insertExchange(c *conn, d sessionState, e *store.Exchange) (store.Exchange, error) {
-	array, meta := store.EncodeMessages(e.Messages)
-	tokens := e.Tokens()
-	body, err := c.insert(`INSERT INTO bodies (messages) VALUES (?)`, array)
+	array, meta, err := insertRows(c, d, e)
 	if err != nil {
 		return store.Exchange{}, err
 	}
-	err = c.exec(`INSERT INTO exchanges (id, session, name, position, created, model, finish, hidden, carried, passages, count, tokens, meta, body)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		d.id<<32|(d.seq+1), d.id, e.ID, d.appended, e.Created.UnixMilli(), e.Model, e.Finish, e.Hidden, e.Carried[:],
-		store.EncodeRefs(e.Passages, e.Recalled), len(e.Messages), tokens, meta, body)
-	if err != nil {
-		return store.Exchange{}, err
-	}
-	err = c.exec(`UPDATE sessions SET seq = seq + 1, updated = ?2, touched = ?3,
-			messages = messages + ?4, tokens = tokens + ?5, appended = appended + ?5
-		WHERE id = ?1`,
-		d.id, s.now().UnixMilli(), d.touched, len(e.Messages), tokens)
-	if err != nil {
+	if err := s.grow(c, d, 1, len(e.Messages), e.Tokens()); err != nil {
 		return store.Exchange{}, err
 	}
 	messages, err := store.DecodeMessages(array, meta)
 	return keepsake(e, d.seq+1, d.appended, messages), err
+}
+
+// insertRows writes an exchange behind what the session has.
+func insertRows(c *conn, d sessionState, e *store.Exchange) (array, meta []byte, err error) {
+	array, meta = store.EncodeMessages(e.Messages)
+	body, err := c.insert(`INSERT INTO bodies (messages) VALUES (?)`, array)
+	if err != nil {
+		return nil, nil, err
+	}
+	return array, meta, c.exec(`INSERT INTO exchanges (id, session, name, position, created, model, finish, hidden, carried, passages, count, tokens, meta, body)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		d.id<<32|(d.seq+1), d.id, e.ID, d.appended, e.Created.UnixMilli(), e.Model, e.Finish, e.Hidden, e.Carried[:],
+		store.EncodeRefs(e.Passages, e.Recalled), len(e.Messages), e.Tokens(), meta, body)
+}
+
+// grow says in the session's own row how much was added to it.
+func (s *Store) grow(c *conn, d sessionState, exchanges, messages, tokens int) error {
+	return c.exec(`UPDATE sessions SET seq = seq + ?2, updated = ?3, touched = ?4,
+			messages = messages + ?5, tokens = tokens + ?6, appended = appended + ?6
+		WHERE id = ?1`,
+		d.id, exchanges, s.now().UnixMilli(), d.touched, messages, tokens)
 }

@@ -61,21 +61,6 @@ func decodeVector(b []byte) ([]float32, error) {
 	return v, nil
 }
 
-// RestoreExchanges appends exchanges, in one transaction.
-func (s *Store) RestoreExchanges(ctx context.Context, tenant, session string, list []store.Exchange) error {
-	if session == "" {
-		return errors.New("sqlite: append to a session without a name")
-	}
-	return s.writer.write(ctx, len(list), func(c *conn) error {
-		for i := range list {
-			if _, err := s.append(c, &store.Append{Tenant: tenant, Session: session, Exchange: list[i]}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // RestoreSessions sets the times and the order of sessions, in steps.
 func (s *Store) RestoreSessions(ctx context.Context, tenant string, list []store.Session) error {
 	for len(list) > 0 {

@@ -3,25 +3,36 @@ package store
 import (
 	"encoding/binary"
 	"errors"
+	"slices"
+	"time"
 )
 
 // errCorrupt says that something stored can't be read back. It tells nothing of
 // what they hold.
 var errCorrupt = errors.New("stored data is corrupt")
 
-// metaVersion opens the packed metadata, so that the layout can change.
-const metaVersion = 1
+// What opens the packed metadata, so that the layout can change. Messages of
+// which none has a time of its own, as nearly all, take no room for it.
+const (
+	metaPlain = 1
+	metaTimes = 2 // each entry ends with the message's time
+)
 
 // EncodeMessages packs messages for keeping: array is a JSON array of them,
 // byte for byte, for whoever looks at the store with its own tools; meta holds
-// each one's digest, token count and length, so that reading parses no JSON.
+// each one's digest, token count, length and time, so that reading parses no
+// JSON.
 func EncodeMessages(messages []Message) (array, meta []byte) {
 	size := 2
 	for i := range messages {
 		size += len(messages[i].JSON) + 1
 	}
 	array = append(make([]byte, 0, size), '[')
-	meta = append(make([]byte, 0, 1+len(messages)*(len(Digest{})+6)), metaVersion)
+	meta = append(make([]byte, 0, 1+len(messages)*(len(Digest{})+6)), metaPlain)
+	timed := slices.ContainsFunc(messages, func(m Message) bool { return !m.Created.IsZero() })
+	if timed {
+		meta[0] = metaTimes
+	}
 	for i := range messages {
 		m := &messages[i]
 		if i > 0 {
@@ -31,6 +42,9 @@ func EncodeMessages(messages []Message) (array, meta []byte) {
 		meta = append(meta, m.Digest[:]...)
 		meta = binary.AppendVarint(meta, int64(m.Tokens))
 		meta = binary.AppendUvarint(meta, uint64(len(m.JSON)))
+		if timed {
+			meta = appendTime(meta, m.Created)
+		}
 	}
 	return append(array, ']'), meta
 }
@@ -38,14 +52,15 @@ func EncodeMessages(messages []Message) (array, meta []byte) {
 // DecodeMessages undoes EncodeMessages. The messages share array's memory,
 // each confined to its own part of it.
 func DecodeMessages(array, meta []byte) ([]Message, error) {
-	if len(meta) == 0 || meta[0] != metaVersion || len(array) < 2 || array[0] != '[' {
+	if len(meta) == 0 || meta[0] != metaPlain && meta[0] != metaTimes || len(array) < 2 || array[0] != '[' {
 		return nil, errCorrupt
 	}
+	timed := meta[0] == metaTimes
 	meta, array = meta[1:], array[1:]
 	messages := make([]Message, 0, len(meta)/(len(Digest{})+2))
 	for len(meta) > 0 {
 		var m Message
-		length, rest, ok := decodeMeta(&m, meta)
+		length, rest, ok := decodeMeta(&m, meta, timed)
 		// Whatever follows a message, a comma or the closing bracket, is there too.
 		if !ok || length >= uint64(len(array)) {
 			return nil, errCorrupt
@@ -68,7 +83,7 @@ func DecodeMessages(array, meta []byte) ([]Message, error) {
 
 // decodeMeta reads one message's entry of meta into m, and returns the
 // message's length and the entries that follow.
-func decodeMeta(m *Message, meta []byte) (length uint64, rest []byte, ok bool) {
+func decodeMeta(m *Message, meta []byte, timed bool) (length uint64, rest []byte, ok bool) {
 	if len(meta) < len(m.Digest) {
 		return 0, nil, false
 	}
@@ -82,7 +97,38 @@ func decodeMeta(m *Message, meta []byte) (length uint64, rest []byte, ok bool) {
 	if n <= 0 {
 		return 0, nil, false
 	}
-	return length, meta[n:], true
+	meta = meta[n:]
+	if timed {
+		if m.Created, n = decodeTime(meta); n <= 0 {
+			return 0, nil, false
+		}
+		meta = meta[n:]
+	}
+	return length, meta, true
+}
+
+// appendTime packs a time: 0 for none, else the milliseconds since 1970, where
+// those from 0 on are one more, to leave the 0 free.
+func appendTime(b []byte, t time.Time) []byte {
+	if t.IsZero() {
+		return binary.AppendVarint(b, 0)
+	}
+	n := t.UnixMilli()
+	if n >= 0 {
+		n++
+	}
+	return binary.AppendVarint(b, n)
+}
+
+// decodeTime undoes appendTime. n is as of binary.Varint.
+func decodeTime(b []byte) (t time.Time, n int) {
+	v, n := binary.Varint(b)
+	if v > 0 {
+		v--
+	} else if v == 0 {
+		return t, n
+	}
+	return time.UnixMilli(v).UTC(), n
 }
 
 // EncodeRefs packs what an exchange's user message was given for keeping; of

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
 )
 
 func message(json string, tokens int, digest string) Message {
@@ -14,12 +15,19 @@ func message(json string, tokens int, digest string) Message {
 	return m
 }
 
+// at is a message with a time of its own, in milliseconds since 1970.
+func at(ms int64) Message {
+	m := message("{}", 3, "t")
+	m.Created = time.UnixMilli(ms).UTC()
+	return m
+}
+
 func equal(a, b []Message) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
-		if !bytes.Equal(a[i].JSON, b[i].JSON) || a[i].Tokens != b[i].Tokens || a[i].Digest != b[i].Digest {
+		if !bytes.Equal(a[i].JSON, b[i].JSON) || a[i].Tokens != b[i].Tokens || a[i].Digest != b[i].Digest || !a[i].Created.Equal(b[i].Created) {
 			return false
 		}
 	}
@@ -34,6 +42,7 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 		"separators":     {message(`{"content":"],[,"}`, 5, "x"), message(`{"content":"]"}`, 5, "y")},
 		"not even JSON":  {message("", 0, ""), message("\x00\xff", 1, "z"), message("", 0, "")},
 		"extreme tokens": {message("{}", math.MaxInt, ""), message("{}", math.MinInt, ""), message("{}", -1, "")},
+		"times":          {at(1_700_000_000_123), message("{}", 1, ""), at(0), at(-1), at(-2), at(1)},
 		"long":           {message(`"`+string(bytes.Repeat([]byte("x"), 100_000))+`"`, 12_500, "l")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,6 +52,14 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 				t.Fatalf("got %d messages, %v; want the %d encoded", len(got), err, len(messages))
 			}
 		})
+	}
+}
+
+func TestMessagesKeptBeforeTheyHadTimesAreRead(t *testing.T) {
+	meta := append([]byte{1}, "0123456789abcdef\x0e\x02"...)
+	got, err := DecodeMessages([]byte("[{}]"), meta)
+	if want := []Message{message("{}", 7, "0123456789abcdef")}; err != nil || !equal(got, want) {
+		t.Fatalf("got %+v, %v", got, err)
 	}
 }
 
@@ -77,7 +94,13 @@ func TestCorruptMessagesAreAnError(t *testing.T) {
 			t.Errorf("metadata cut to %d bytes was accepted", i)
 		}
 	}
-	huge := append([]byte{metaVersion}, make([]byte, 16)...)
+	timedArray, timed := EncodeMessages([]Message{at(1_700_000_000_123)})
+	for i := range timed {
+		if _, err := DecodeMessages(timedArray, timed[:i]); err == nil {
+			t.Errorf("metadata with times cut to %d bytes was accepted", i)
+		}
+	}
+	huge := append([]byte{metaPlain}, make([]byte, 16)...)
 	huge = append(huge, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1)
 	for name, c := range map[string]struct{ array, meta []byte }{
 		"unknown version": {array, append([]byte{9}, meta[1:]...)},
@@ -94,8 +117,10 @@ func TestCorruptMessagesAreAnError(t *testing.T) {
 func FuzzDecodeMessages(f *testing.F) {
 	array, meta := EncodeMessages([]Message{message(`{"a":1}`, 1, "a"), message(`{"b":2}`, 300, "b")})
 	f.Add(array, meta)
-	f.Add([]byte("[]"), []byte{metaVersion})
+	f.Add([]byte("[]"), []byte{metaPlain})
 	f.Add([]byte("[]"), []byte{})
+	array, meta = EncodeMessages([]Message{at(0), at(1_700_000_000_123), message("{}", 1, "")})
+	f.Add(array, meta)
 	f.Fuzz(func(t *testing.T, array, meta []byte) {
 		messages, err := DecodeMessages(array, meta)
 		if err != nil {

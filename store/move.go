@@ -11,10 +11,6 @@ type Mover interface {
 	// that follow the one numbered after (-1: from the start), by their
 	// numbers, with Terms and Vector.
 	FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]Chunk, error)
-	// RestoreExchanges appends exchanges to a session in their order, all but
-	// Seq and Offset as they are; those that it has already, by ID, are
-	// skipped. ErrDeleted where the session was deleted from this store.
-	RestoreExchanges(ctx context.Context, tenant, session string, list []Exchange) error
 	// RestoreSessions gives sessions the times in list, and puts them into
 	// its order, the one first in list being last in ListSessions. Sessions
 	// that aren't there stay so.

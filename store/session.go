@@ -14,6 +14,9 @@ type Message struct {
 	JSON   []byte // the message object; only read, where a store returned it
 	Tokens int    // as counted when it was saved
 	Digest Digest
+	// Created is when it was said, to the millisecond, where that is known
+	// apart from its exchange; else zero.
+	Created time.Time
 }
 
 // Exchange is what one request brought to a session: its new messages and the
@@ -51,6 +54,14 @@ func (e *Exchange) Tokens() int {
 	n := 0
 	for i := range e.Messages {
 		n += e.Messages[i].Tokens
+	}
+	return n
+}
+
+// Bytes is the length of the exchange's messages.
+func (e *Exchange) Bytes() (n int64) {
+	for i := range e.Messages {
+		n += int64(len(e.Messages[i].JSON))
 	}
 	return n
 }
@@ -137,6 +148,16 @@ type Append struct {
 	Usage Used
 }
 
+// Import is a wish to save exchanges that were had elsewhere.
+type Import struct {
+	Tenant, Session string
+	// Exchanges in their order, all but Seq and Offset as they are to be read
+	// again.
+	Exchanges []Exchange
+	// Mark is the session's state when the request began: see Append.
+	Mark Mark
+}
+
 // Order is the direction of a listing.
 type Order bool
 
@@ -156,6 +177,10 @@ type Sessions interface {
 	// returned. It returns the exchange's Seq. Exchanges stand in the order
 	// in which they were appended.
 	Append(ctx context.Context, a Append) (int64, error)
+	// Import saves exchanges at the end of a session as Append does, one after
+	// the other with nothing in between: all of them or nothing. Those that
+	// the session has already, by ID, are skipped. It returns each one's Seq.
+	Import(ctx context.Context, i Import) ([]int64, error)
 	// Session describes a session, or returns ErrNotFound.
 	Session(ctx context.Context, tenant, session string) (Session, error)
 	// ListSessions returns at most limit sessions, the most recently updated

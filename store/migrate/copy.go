@@ -11,15 +11,8 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-const (
-	// pageBytes is about how much is read of a session at once, by each
-	// worker: exchanges may hold a word or an album of photos.
-	pageBytes = 4 << 20
-	maxPage   = 256
-	firstPage = 16
-	// chunkPage is how many chunks are carried at once.
-	chunkPage = 256
-)
+// chunkPage is how many chunks are carried at once.
+const chunkPage = 256
 
 func (m *mover) copy(ctx context.Context, p *plan) error {
 	if err := m.copyKeys(ctx, p.keys); err != nil {
@@ -120,7 +113,7 @@ func (m *mover) each(ctx context.Context, n, workers int, do func(ctx context.Co
 
 func (m *mover) copySession(ctx context.Context, tenant, session string) error {
 	known := make(map[string]bool)
-	err := exchanges(ctx, m.to, tenant, session, func(list []store.Exchange) error {
+	err := store.EachExchange(ctx, m.to, tenant, session, func(list []store.Exchange) error {
 		for i := range list {
 			known[list[i].ID] = true
 		}
@@ -130,7 +123,7 @@ func (m *mover) copySession(ctx context.Context, tenant, session string) error {
 		return err
 	}
 	var copied, there Counts
-	err = exchanges(ctx, m.from, tenant, session, func(list []store.Exchange) error {
+	err = store.EachExchange(ctx, m.from, tenant, session, func(list []store.Exchange) error {
 		var fresh []store.Exchange
 		messages := int64(0)
 		for i := range list {
@@ -138,18 +131,19 @@ func (m *mover) copySession(ctx context.Context, tenant, session string) error {
 			messages += int64(len(e.Messages))
 			if known[e.ID] {
 				there.Exchanges++
-				there.Bytes += size(e)
+				there.Bytes += e.Bytes()
 				continue
 			}
 			copied.Exchanges++
-			copied.Bytes += size(e)
+			copied.Bytes += e.Bytes()
 			fresh = append(fresh, *e)
 		}
 		defer m.progress.advance(messages)
 		if len(fresh) == 0 {
 			return nil
 		}
-		return m.to.RestoreExchanges(ctx, tenant, session, fresh)
+		_, err := m.to.Import(ctx, store.Import{Tenant: tenant, Session: session, Exchanges: fresh})
+		return err
 	})
 	switch {
 	case errors.Is(err, store.ErrDeleted):
@@ -196,37 +190,6 @@ func (m *mover) restoreTimes(ctx context.Context, t *tenantPlan) error {
 		return nil
 	}
 	return m.to.RestoreSessions(ctx, t.name, t.sessions)
-}
-
-// exchanges hands a session's exchanges to see, oldest first, page by page.
-func exchanges(ctx context.Context, s store.Sessions, tenant, session string, see func([]store.Exchange) error) error {
-	after, limit := int64(0), firstPage
-	for {
-		list, err := s.Exchanges(ctx, tenant, session, after, limit, store.Ascending)
-		if err != nil || len(list) == 0 {
-			return err
-		}
-		if err := see(list); err != nil {
-			return err
-		}
-		if len(list) < limit {
-			return nil
-		}
-		after = list[len(list)-1].Seq
-		total := int64(1)
-		for i := range list {
-			total += size(&list[i])
-		}
-		// Slowly up, since what was small so far may be followed by photos.
-		limit = int(min(max(pageBytes*int64(len(list))/total, 1), int64(2*limit), maxPage))
-	}
-}
-
-func size(e *store.Exchange) (n int64) {
-	for i := range e.Messages {
-		n += int64(len(e.Messages[i].JSON))
-	}
-	return n
 }
 
 // copyFile copies a file, unless it is there and processed: what is indexed in

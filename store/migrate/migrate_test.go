@@ -108,12 +108,13 @@ func (b *breaking) PutKey(ctx context.Context, k store.Key) error {
 	return b.step(func() error { return b.Mover.PutKey(ctx, k) })
 }
 
-func (b *breaking) RestoreUsage(ctx context.Context, tenant string, list []store.Used) error {
-	return b.step(func() error { return b.Mover.RestoreUsage(ctx, tenant, list) })
+func (b *breaking) Import(ctx context.Context, i store.Import) (seqs []int64, err error) {
+	err = b.step(func() error { seqs, err = b.Mover.Import(ctx, i); return err })
+	return seqs, err
 }
 
-func (b *breaking) RestoreExchanges(ctx context.Context, tenant, session string, list []store.Exchange) error {
-	return b.step(func() error { return b.Mover.RestoreExchanges(ctx, tenant, session, list) })
+func (b *breaking) RestoreUsage(ctx context.Context, tenant string, list []store.Used) error {
+	return b.step(func() error { return b.Mover.RestoreUsage(ctx, tenant, list) })
 }
 
 func (b *breaking) RestoreSessions(ctx context.Context, tenant string, list []store.Session) error {

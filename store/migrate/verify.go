@@ -215,14 +215,14 @@ func (m *mover) sessionItem(ctx context.Context, s store.Mover, tenant string, d
 	w := begin("session")
 	w.texts(d.ID)
 	w.numbers(milli(d.Created), milli(d.Updated), d.Messages, d.Tokens)
-	err := exchanges(ctx, s, tenant, d.ID, func(list []store.Exchange) error {
+	err := store.EachExchange(ctx, s, tenant, d.ID, func(list []store.Exchange) error {
 		messages := int64(0)
 		for n := range list {
 			e := &list[n]
 			w.exchange(e)
 			messages += int64(len(e.Messages))
 			i.counts.Exchanges++
-			i.counts.Bytes += size(e)
+			i.counts.Bytes += e.Bytes()
 		}
 		m.progress.advance(messages)
 		return nil
@@ -310,7 +310,7 @@ func (w digester) exchange(e *store.Exchange) {
 	for i := range e.Messages {
 		w.bytes(e.Messages[i].JSON)
 		w.bytes(e.Messages[i].Digest[:])
-		w.numbers(int64(e.Messages[i].Tokens))
+		w.numbers(int64(e.Messages[i].Tokens), milli(e.Messages[i].Created))
 	}
 }
 

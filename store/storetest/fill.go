@@ -91,6 +91,7 @@ func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
 			e.Messages[0].JSON = []byte(`{ "role":"user", "content":"` + strings.Repeat("émoji 🙂 ", 500*(i%4)) + `"}`)
 			e.Carried = store.Digest{1, 2, 255}
 		case 3:
+			e.Messages[0].Created = e.Created.Add(-time.Minute)
 			e.Passages = []store.ChunkRef{{FileID: "file-1", N: 7}, {FileID: "\x00", N: 0}}
 			e.Recalled = []store.MessageRef{{Seq: 1, N: 1, From: 3, To: 9}}
 		case 4:

@@ -27,6 +27,10 @@ func calls(s store.Store) map[string]func(context.Context) error {
 			_, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn("cancelled")})
 			return err
 		},
+		"Import": func(ctx context.Context) error {
+			_, err := s.Import(ctx, store.Import{Tenant: "a", Session: "s", Exchanges: []store.Exchange{turn("cancelled")}})
+			return err
+		},
 		"Session":      func(ctx context.Context) error { _, err := s.Session(ctx, "a", "s"); return err },
 		"ListSessions": func(ctx context.Context) error { _, err := s.ListSessions(ctx, "a", "", 10); return err },
 		"Exchanges": func(ctx context.Context) error {

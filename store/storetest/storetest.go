@@ -37,6 +37,7 @@ func Run(t *testing.T, b Backend) {
 		"Gather":   testGather,
 		"Append":   testAppend,
 		"Rebase":   testRebase,
+		"Import":   testImport,
 		"Deletion": testDeletion,
 		"Sessions": testSessions,
 		"Names":    testNames,

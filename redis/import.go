@@ -1,0 +1,31 @@
+package redis
+
+import (
+	"context"
+	"errors"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// Import saves exchanges with one run of the script: a session has one slot.
+func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
+	if i.Session == "" {
+		return nil, errors.New("redis: import into a session without a name")
+	}
+	if err := s.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer s.end()
+	if len(i.Exchanges) == 0 {
+		return nil, nil
+	}
+	b := s.beside(&store.Append{Tenant: i.Tenant, Session: i.Session})
+	reply, err := s.appendAll(ctx, i.Tenant, i.Session, i.Mark, "", "", 0, i.Exchanges, b)
+	if err != nil {
+		return nil, failure(ctx, err)
+	}
+	if reply.outcome == appendDeleted {
+		return nil, store.ErrDeleted
+	}
+	return reply.seqs, nil
+}
