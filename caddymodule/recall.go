@@ -124,7 +124,7 @@ func (t *turn) quotable(ctx context.Context, g *store.Gathered, refs []store.Mes
 // quoteOf is a message, or the part of it that is named.
 func quoteOf(e *store.Exchange, r store.MessageRef) (q prompt.Recalled, ok bool) {
 	m := openai.ParseMessage(e.Messages[r.N].JSON)
-	q = prompt.Recalled{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Speaker: m.Get("name").Str, Time: e.Created, Text: m.Text()}
+	q = prompt.Recalled{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Speaker: m.Get("name").Str, Time: e.SaidAt(r.N), Text: m.Text()}
 	if q.Speaker == "" {
 		q.Speaker = m.Role
 	}

@@ -210,12 +210,9 @@ func messageObjects(exchanges []store.Exchange, order store.Order) []sessionMess
 			if order == store.Descending {
 				j = len(e.Messages) - 1 - i
 			}
-			m := &e.Messages[j]
-			created := m.Created
-			if created.IsZero() {
-				created = e.Created
-			}
-			messages = append(messages, sessionMessage{ID: messageID(e.Seq, j), Created: created.Unix(), Said: m.JSON})
+			messages = append(messages, sessionMessage{
+				ID: messageID(e.Seq, j), Created: e.SaidAt(j).Unix(), Said: e.Messages[j].JSON,
+			})
 		}
 	}
 	return messages

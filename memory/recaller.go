@@ -219,7 +219,7 @@ func (x *indexed) add(e *store.Exchange) {
 			n = tokens.O200K().Count(text)
 		}
 		messages = append(messages, recall.Message{
-			Seq: e.Seq, N: i, Role: m.Role, Name: m.Get("name").Str, Text: text, Time: e.Created, Tokens: n,
+			Seq: e.Seq, N: i, Role: m.Role, Name: m.Get("name").Str, Text: text, Time: e.SaidAt(i), Tokens: n,
 		})
 	}
 	x.index.Add(messages...)

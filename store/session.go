@@ -66,6 +66,15 @@ func (e *Exchange) Bytes() (n int64) {
 	return n
 }
 
+// SaidAt is when the message with the given index was said, as far as it is
+// known.
+func (e *Exchange) SaidAt(i int) time.Time {
+	if t := e.Messages[i].Created; !t.IsZero() {
+		return t
+	}
+	return e.Created
+}
+
 // MessageRef names a message of a session, or a part of what it says.
 type MessageRef struct {
 	Seq int64 // of its exchange
