@@ -49,6 +49,16 @@ type App struct {
 	MaxFile int64 `json:"max_file,omitempty"`
 	// Whether models may be named without a provider. Default: false.
 	BareModels bool `json:"bare_models,omitempty"`
+	// The operator's key of the model router, best as {env.ROUTER_API_KEY}.
+	// With it, clients may send their service key alone, as Authorization:
+	// Bearer; this key goes to the router in its place. Whoever has a service
+	// key then spends the operator's credit. Default: none, clients bring
+	// their own.
+	RouterKey string `json:"router_key,omitempty"`
+	// Where a request names its session, if it has no sessionId and no
+	// X-Backstory-Session-Id: the first of these that says something.
+	// body:<path.to.field> or header:<Name>. Default: nowhere.
+	SessionFrom []string `json:"session_from,omitempty"`
 
 	opener   StoreOpener
 	embedder embed.Embedder
@@ -57,6 +67,9 @@ type App struct {
 	counts   *tokens.Cache
 	refusals refusals
 	logger   *zap.Logger
+
+	routerKey      string // expanded; empty: none
+	sessionSources []sessionSource
 
 	// ready is closed when Start has opened the store. Caddy starts apps in
 	// any order: requests may come before.
@@ -138,6 +151,16 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.keys, err = newKeyring(a.Keys, plans, a.logger)
 	if err != nil {
 		return err
+	}
+	if a.routerKey, err = expandRouterKey(a.RouterKey, a.keys, a.logger); err != nil {
+		return err
+	}
+	for _, text := range a.SessionFrom {
+		source, err := parseSessionSource(text)
+		if err != nil {
+			return err
+		}
+		a.sessionSources = append(a.sessionSources, source)
 	}
 	a.models = newModelLengths(a.Context)
 	a.counts = tokens.NewCache(countedTexts)

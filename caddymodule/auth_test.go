@@ -163,6 +163,11 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 		"no dimensions":                {`embedder router m`, "wrong argument count"},
 		"a plan of nothing":            {`plan free 0`, "at least 1"},
 		"a size of words":              {`max_body big`, "expected a size"},
+		"an empty router key":          {`router_key ""`, "router key is empty"},
+		"an empty router key variable": {`router_key {env.BACKSTORY_TEST_EMPTY}`, "router_key is empty"},
+		"a router key in two words":    {`router_key "a b"`, "no header takes"},
+		"a service key for the router": {"key k acme pro\nrouter_key k", "is a service key"},
+		"no source of sessions":        {`session_from`, "wrong argument count"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := validate("{\nadmin off\nbackstory {\n" + c.app + "\n}\n}\nhttp://127.0.0.1:0 {\nbackstory\n}\n")
@@ -195,6 +200,8 @@ func TestEveryOptionIsAccepted(t *testing.T) {
 			max_body 1MB
 			max_file 2MB
 			bare_models
+			router_key {env.BACKSTORY_TEST_UNSET}
+			session_from body:metadata.thread_id header:X-Thread
 		}
 	}
 	http://127.0.0.1:0 {

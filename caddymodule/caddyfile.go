@@ -73,6 +73,8 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		max_body <size>
 //		max_file <size>
 //		bare_models
+//		router_key <key>
+//		session_from <source...>
 //	}
 //
 // key and plan may be repeated, and model in context; the others may not.
@@ -106,6 +108,12 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		case "bare_models":
 			a.BareModels = true
 			err = noArgs(d)
+		case "router_key":
+			a.RouterKey, err = parseRouterKey(d)
+		case "session_from":
+			if a.SessionFrom = d.RemainingArgs(); len(a.SessionFrom) == 0 {
+				err = d.ArgErr()
+			}
 		default:
 			err = d.Errf("unrecognized option %q", option)
 		}
@@ -254,6 +262,18 @@ func parseSize(d *caddyfile.Dispenser) (int64, error) {
 		return 0, d.Errf("expected a size such as 25MB, not %q", arg)
 	}
 	return int64(n), nil
+}
+
+// parseRouterKey reads the operator's key. An empty one would silently be none.
+func parseRouterKey(d *caddyfile.Dispenser) (string, error) {
+	var key string
+	if !d.AllArgs(&key) {
+		return "", d.ArgErr()
+	}
+	if key == "" {
+		return "", d.Err("the router key is empty")
+	}
+	return key, nil
 }
 
 func noArgs(d *caddyfile.Dispenser) error {

@@ -87,7 +87,11 @@ func (a *App) parse(w *replyWriter, r *http.Request, ext openai.Extension) (*tur
 	if err != nil {
 		return nil, err
 	}
-	chat, err := openai.ParseChat(body, openai.ParseOptions{Extension: ext, BareModels: a.BareModels})
+	opts := openai.ParseOptions{Extension: ext, BareModels: a.BareModels}
+	if ext.SessionID == "" {
+		opts.Session = a.sessionFrom(r.Header)
+	}
+	chat, err := openai.ParseChat(body, opts)
 	if err != nil {
 		return nil, err
 	}

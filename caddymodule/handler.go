@@ -52,13 +52,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if err != nil {
 		h.app.fail(rw, r, err)
 	}
+	if rw.replaced {
+		h.app.logger.Error("the model router refused the router_key of the configuration", zap.String("request_id", rw.id))
+	}
 	return nil
 }
 
 // caller is who sends a request.
 type caller struct {
-	tenant string
-	plan   Plan
+	tenant     string
+	plan       Plan
+	onOperator bool // the operator's router key stands for theirs
 }
 
 // Header names of ours, canonical.
@@ -80,6 +84,7 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if err != nil {
 		return err
 	}
+	w.onOperator = who.onOperator
 	if rate, refused := h.app.refusals.of(who, time.Now()); refused {
 		return w.setRate(rate)
 	}
@@ -116,6 +121,9 @@ func isChat(path string) bool {
 // authenticate checks both keys, and takes ours off the request.
 func (a *App) authenticate(r *http.Request) (caller, error) {
 	key := r.Header.Get(headerServiceKey)
+	if key == "" && a.routerKey != "" {
+		return a.authenticateOne(r)
+	}
 	if key == "" {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"You didn't provide a service key. Send it in the header serviceKey, beside the model router's key in Authorization.")

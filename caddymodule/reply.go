@@ -23,6 +23,8 @@ type replyWriter struct {
 	rate        store.Rate
 	counted     bool
 	wroteHeader bool
+	onOperator  bool // the request went out with the operator's router key
+	replaced    bool // the router's body isn't for the client
 }
 
 func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
@@ -51,6 +53,13 @@ func (w *replyWriter) setRate(rate store.Rate) error {
 // WriteHeader writes the header with ours added. The router's own request id
 // stands where it sent one.
 func (w *replyWriter) WriteHeader(status int) {
+	if w.replaced {
+		return
+	}
+	if w.onOperator && status == http.StatusUnauthorized && !w.wroteHeader {
+		w.replace(operatorsKeyRefused)
+		return
+	}
 	if status >= 200 && !w.wroteHeader { // an interim reply isn't the reply yet
 		w.wroteHeader = true
 		header := w.Header()
@@ -66,7 +75,20 @@ func (w *replyWriter) WriteHeader(status int) {
 	w.ResponseWriterWrapper.WriteHeader(status)
 }
 
+// replace answers with an error in place of the reply that begins here.
+func (w *replyWriter) replace(e *openai.Error) {
+	header := w.Header()
+	for _, name := range []string{"Content-Encoding", "Trailer", "Www-Authenticate"} {
+		header.Del(name)
+	}
+	writeError(w, e)
+	w.replaced = true
+}
+
 func (w *replyWriter) Write(p []byte) (int, error) {
+	if w.replaced {
+		return len(p), nil
+	}
 	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -76,6 +98,9 @@ func (w *replyWriter) Write(p []byte) (int, error) {
 // ReadFrom implements io.ReaderFrom, so that the server can hand a file or a
 // connection on without copying it.
 func (w *replyWriter) ReadFrom(r io.Reader) (int64, error) {
+	if w.replaced {
+		return io.Copy(io.Discard, r)
+	}
 	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -95,6 +120,9 @@ func writeJSON(w http.ResponseWriter, v any) error {
 }
 
 func writeError(w http.ResponseWriter, e *openai.Error) {
+	if e.Final {
+		w.Header().Set("X-Should-Retry", "false") // which the OpenAI SDKs obey
+	}
 	writeBody(w, e.Status, e.JSON())
 }
 

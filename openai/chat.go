@@ -43,6 +43,8 @@ type Chat struct {
 
 	body   []byte
 	fields []field // the top-level members, in their order
+
+	sessionNamed bool // by the body's sessionId, which may be empty
 }
 
 // field is a member of the top-level object, as offsets into the body.
@@ -57,6 +59,9 @@ type ParseOptions struct {
 	Extension Extension
 	// BareModels allows model names without a provider.
 	BareModels bool
+	// Session names the session of a request whose body has no sessionId;
+	// nil: none. It must not keep a part of body.
+	Session func(body gjson.Result) string
 }
 
 // ParseChat reads a chat request and checks it. The error is one for the
@@ -93,6 +98,9 @@ func ParseChat(body []byte, opts ParseOptions) (*Chat, error) {
 	}
 	if c.Messages == nil {
 		return nil, Invalid("messages", "Missing required parameter: 'messages'.")
+	}
+	if opts.Session != nil && !c.sessionNamed {
+		c.SessionID = opts.Session(root)
 	}
 	return c, nil
 }
@@ -195,6 +203,7 @@ func (c *Chat) read(name string, v gjson.Result, opts ParseOptions) (err error) 
 			c.Tools = c.body[start : start+len(v.Raw)]
 		}
 	case "sessionId":
+		c.sessionNamed = true
 		c.SessionID, err = readString(name, v)
 	case "saveToMemory":
 		c.SaveToMemory, err = readBool(name, v)

@@ -22,6 +22,9 @@ type Error struct {
 	Type    string
 	Param   string // the offending parameter; empty: null
 	Code    string // empty: null
+	// Final says that the same request would fail again, where a client might
+	// think otherwise: the SDKs send a 409, a 429 and a 5xx a second time.
+	Final bool
 }
 
 // Error returns the message.

@@ -1,0 +1,67 @@
+package caddymodule
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/openai"
+)
+
+// expandRouterKey reads the operator's router key. A variable that isn't set
+// means none; the key itself never stands in an error.
+func expandRouterKey(config string, keys *keyring, logger *zap.Logger) (string, error) {
+	if config == "" {
+		return "", nil
+	}
+	if name, unset := unsetVariable(config); unset {
+		logger.Info("no router key from the environment: clients bring their own", zap.String("variable", name))
+		return "", nil
+	}
+	key, err := caddy.NewReplacer().ReplaceOrErr(config, true, true)
+	switch {
+	case err != nil:
+		return "", errors.New("router_key is empty, or holds a placeholder that stands for nothing")
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", errors.New("router_key holds a character that no header takes")
+	case keys.ours(key):
+		return "", errors.New("router_key is a service key: it would be sent to the model router")
+	}
+	return key, nil
+}
+
+// authenticateOne checks a request that carries one key: the service key,
+// where clients have the router's. The operator's router key takes its place.
+func (a *App) authenticateOne(r *http.Request) (caller, error) {
+	key, ok := "", false
+	if values := r.Header.Values("Authorization"); len(values) == 1 {
+		var scheme string
+		scheme, key, ok = strings.Cut(values[0], " ")
+		key = strings.TrimSpace(key)
+		ok = ok && key != "" && strings.EqualFold(scheme, "Bearer")
+	}
+	if !ok {
+		return caller{}, openai.StatusError(http.StatusUnauthorized,
+			"You didn't provide a key. Send your service key in the header Authorization: Bearer …")
+	}
+	found, plan, err := a.keys.lookup(r.Context(), a.shared, key)
+	if errors.Is(err, errBadKey) {
+		return caller{}, openai.StatusError(http.StatusUnauthorized,
+			"Incorrect service key provided in Authorization. A key of the model router needs a service key beside it, in the header serviceKey.")
+	}
+	if err != nil {
+		return caller{}, &unavailable{err}
+	}
+	r.Header.Set("Authorization", "Bearer "+a.routerKey)
+	return caller{tenant: found.Tenant, plan: plan, onOperator: true}, nil
+}
+
+// operatorsKeyRefused stands in for the router's 401 to the operator's key. It
+// isn't the client's key that is wrong, and the router may have quoted it.
+var operatorsKeyRefused = &openai.Error{
+	Status: http.StatusBadGateway, Type: openai.TypeServer, Final: true,
+	Message: "The model router refused the key that this service is configured with.",
+}
