@@ -66,6 +66,7 @@ type App struct {
 	models   *modelLengths
 	counts   *tokens.Cache
 	refusals refusals
+	meters   map[string]*planMeter // by plan; "" for requests of none
 	logger   *zap.Logger
 
 	routerKey      string // expanded; empty: none
@@ -161,6 +162,10 @@ func (a *App) Provision(ctx caddy.Context) error {
 			return err
 		}
 		a.sessionSources = append(a.sessionSources, source)
+	}
+	a.meters = newPlanMeters(plans)
+	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
+		return fmt.Errorf("register the metrics: %w", err)
 	}
 	a.models = newModelLengths(a.Context)
 	a.counts = tokens.NewCache(countedTexts)

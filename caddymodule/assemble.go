@@ -38,7 +38,11 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.G
 	var search sync.WaitGroup
 	var err error
 	if in.Searches {
-		search.Go(func() { in.Passages, err = t.passages(ctx, via) })
+		t.seen.begin(stageSearch)
+		search.Go(func() {
+			in.Passages, err = t.passages(ctx, via)
+			t.seen.end(stageSearch)
+		})
 	}
 	in.Limits.Context = t.app.models.length(ctx, t.chat.Model, via)
 	in.Recalled = t.recalled(ctx, &in, &gathered)
@@ -84,7 +88,10 @@ func (a *App) countText(e *tokens.Encoding, text string) int {
 		return e.Count(text)
 	}
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
-	return a.counts.Count(e, [16]byte(sum[:16]), func() string { return text })
+	known := true
+	n := a.counts.Count(e, [16]byte(sum[:16]), func() string { known = false; return text })
+	tokenLookups.count(known)
+	return n
 }
 
 // earlier are the exchanges that could be supplied.

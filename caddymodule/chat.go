@@ -29,8 +29,12 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 		return errors.Join(a.count(w, r, who), err)
 	}
 	t.app, t.tenant = a, who.tenant
+	t.seen = &w.seen
+	t.seen.model, t.seen.session = t.chat.Model, t.chat.SessionID
 	asked := t.gatherRequest(who)
+	t.seen.begin(stageGather)
 	gathered, err := a.shared.Gather(r.Context(), asked)
+	began := t.seen.end(stageGather)
 	if err != nil {
 		return &unavailable{err}
 	}
@@ -43,6 +47,7 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 		}
 		// Nothing to add and nothing to keep: the reply is the router's.
 		setBody(r, t.chat.Upstream(openai.Edit{}))
+		t.seen.begin(stageRouter)
 		return next.ServeHTTP(w, r)
 	}
 	t.said = memory.Conversation(t.chat.Messages)
@@ -52,6 +57,7 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 	if err := t.assemble(r.Context(), via, asked, gathered); err != nil {
 		return err
 	}
+	t.assembled(began)
 	if r.URL.Path == previewPath {
 		return t.preview(w)
 	}
@@ -59,12 +65,14 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 	// Go's transport then asks for gzip itself, and unpacks it: the reply has
 	// to be read.
 	r.Header.Del("Accept-Encoding")
+	t.seen.begin(stageRouter)
 	return t.forward(w, r, next)
 }
 
 // turn is one chat request on its way through.
 type turn struct {
 	app     *App
+	seen    *seen
 	tenant  string
 	id      string // of the request
 	chat    *openai.Chat
@@ -96,7 +104,7 @@ func (a *App) parse(w *replyWriter, r *http.Request, ext openai.Extension) (*tur
 		return nil, err
 	}
 	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
-	return &turn{id: w.id, chat: chat, model: tokens.ForModel(chat.Model), retried: retries > 0}, nil
+	return &turn{id: w.id, chat: chat, model: a.modelFor(chat.Model), retried: retries > 0}, nil
 }
 
 // readBody reads the whole body, up to the limit.

@@ -48,6 +48,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // ServeHTTP answers the request, errors included.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	rw := newReplyWriter(w, r)
+	defer h.app.observe(rw, r) // panics pass through here
 	err := h.serve(rw, r, next)
 	if err != nil {
 		h.app.fail(rw, r, err)
@@ -55,6 +56,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if rw.replaced {
 		h.app.logger.Error("the model router refused the router_key of the configuration", zap.String("request_id", rw.id))
 	}
+	rw.seen.ended = true
 	return nil
 }
 
@@ -62,6 +64,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 type caller struct {
 	tenant     string
 	plan       Plan
+	planName   string
 	onOperator bool // the operator's router key stands for theirs
 }
 
@@ -72,6 +75,8 @@ const (
 )
 
 func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler) error {
+	seen := &w.seen
+	seen.endpoint = endpointOf(r)
 	select {
 	case <-h.app.ready:
 	case <-r.Context().Done():
@@ -81,10 +86,12 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	defer h.app.shared.inUse.Done()
 
 	who, err := h.app.authenticate(r)
+	seen.end(stageAuth)
 	if err != nil {
 		return err
 	}
 	w.onOperator = who.onOperator
+	seen.tenant, seen.plan = who.tenant, who.planName
 	if rate, refused := h.app.refusals.of(who, time.Now()); refused {
 		return w.setRate(rate)
 	}
@@ -111,6 +118,7 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); resource == "files" {
 		return h.app.files(w, r, next, who, rest)
 	}
+	seen.begin(stageRouter)
 	return next.ServeHTTP(w, r)
 }
 
@@ -146,7 +154,7 @@ func (a *App) authenticate(r *http.Request) (caller, error) {
 			"Authorization holds a service key. It carries the model router's key; the service key goes into the header serviceKey.")
 	}
 	r.Header.Del(headerServiceKey)
-	return caller{tenant: found.Tenant, plan: plan}, nil
+	return caller{tenant: found.Tenant, plan: plan, planName: found.Plan}, nil
 }
 
 // takeHeaders takes our headers off a request and reads them.
@@ -175,12 +183,16 @@ func (u *unavailable) Unwrap() error { return u.err }
 // fail answers with an error, in the shape of the OpenAI API.
 func (a *App) fail(w *replyWriter, r *http.Request, err error) {
 	reply := replyTo(r.Context(), err)
+	w.seen.outcome = outcomeOf(err, reply)
+	if w.seen.outcome == outcomeStoreDown {
+		refusedError.Inc()
+	}
 	level := zap.DebugLevel
 	if reply.Status >= 500 && r.Context().Err() == nil {
 		level = zap.ErrorLevel
 	}
 	if c := a.logger.Check(level, "request failed"); c != nil {
-		c.Write(zap.String("request_id", w.id), zap.Int("status", reply.Status), zap.Error(err))
+		c.Write(zap.String("request_id", w.id), zap.Int("status", reply.Status), cause(err, reply))
 	}
 	if w.wroteHeader {
 		return // too late to say anything

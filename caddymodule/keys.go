@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-	"github.com/hashicorp/golang-lru/v2/expirable"
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/store"
@@ -44,14 +43,14 @@ const keyCacheSize = 10_000
 type keyring struct {
 	configured map[[32]byte]store.Key
 	plans      map[string]Plan
-	known      *expirable.LRU[[32]byte, store.Key]
+	known      *keyCache
 }
 
 func newKeyring(configs []KeyConfig, plans map[string]Plan, logger *zap.Logger) (*keyring, error) {
 	k := &keyring{
 		configured: map[[32]byte]store.Key{},
 		plans:      plans,
-		known:      expirable.NewLRU[[32]byte, store.Key](keyCacheSize, nil, keyCacheTime),
+		known:      newKeyCache(),
 	}
 	for i, c := range configs {
 		if !tenantName.MatchString(c.Tenant) {
@@ -101,7 +100,8 @@ func (k *keyring) lookup(ctx context.Context, keys store.Keys, key string) (stor
 	digest := sha256.Sum256([]byte(key))
 	found, ok := k.configured[digest]
 	if !ok {
-		found, ok = k.known.Get(digest)
+		found, ok = k.known.get(digest)
+		keyLookups.count(ok)
 	}
 	if !ok {
 		if !wellFormed(key) { // no trip to the store for a typo
@@ -115,7 +115,7 @@ func (k *keyring) lookup(ctx context.Context, keys store.Keys, key string) (stor
 		if err != nil {
 			return store.Key{}, Plan{}, err
 		}
-		k.known.Add(digest, found)
+		k.known.add(digest, found)
 	}
 	plan, ok := k.plans[found.Plan]
 	if !ok || !found.Valid(time.Now()) {

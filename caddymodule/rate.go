@@ -45,7 +45,9 @@ func (a *App) admit(w *replyWriter, who caller, rate store.Rate) error {
 
 // count counts a request against its tenant's rate.
 func (a *App) count(w *replyWriter, r *http.Request, who caller) error {
+	w.seen.begin(stageGather)
 	rate, err := a.shared.Take(r.Context(), who.tenant, who.plan.RequestsPerMinute)
+	w.seen.end(stageGather)
 	if err != nil {
 		return &unavailable{err}
 	}

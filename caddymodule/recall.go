@@ -23,13 +23,18 @@ func (t *turn) recalled(ctx context.Context, in *prompt.Input, g *store.Gathered
 	if !in.Recalls {
 		return nil
 	}
+	d := in.Divide()
+	given := in.Given && t.view.Stored != nil && len(t.view.Stored.Recalled) > 0
+	if !given && (in.Given || d.Recall == 0) {
+		return nil
+	}
+	t.seen.begin(stageRecall)
+	defer t.seen.end(stageRecall)
 	var found []prompt.Recalled
 	var err error
-	if in.Given {
-		if t.view.Stored != nil {
-			found, err = t.quotable(ctx, g, t.view.Stored.Recalled)
-		}
-	} else if d := in.Divide(); d.Recall > 0 {
+	if given {
+		found, err = t.quotable(ctx, g, t.view.Stored.Recalled)
+	} else {
 		found, err = t.recall(ctx, d, g)
 	}
 	if err != nil && ctx.Err() == nil {

@@ -25,6 +25,8 @@ type replyWriter struct {
 	wroteHeader bool
 	onOperator  bool // the request went out with the operator's router key
 	replaced    bool // the router's body isn't for the client
+	status      int
+	seen        seen
 }
 
 func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
@@ -32,7 +34,11 @@ func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
 	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
 		id, _ = repl.GetString("http.request.uuid")
 	}
-	return &replyWriter{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}, id: id}
+	return &replyWriter{
+		ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
+		id:                    id,
+		seen:                  seen{start: time.Now()},
+	}
 }
 
 // setRate keeps the rate for the reply's headers, and refuses the request
@@ -61,8 +67,10 @@ func (w *replyWriter) WriteHeader(status int) {
 		return
 	}
 	if status >= 200 && !w.wroteHeader { // an interim reply isn't the reply yet
-		w.wroteHeader = true
+		w.wroteHeader, w.status = true, status
+		w.seen.answered()
 		header := w.Header()
+		header["Server-Timing"] = append(header["Server-Timing"], w.seen.serverTiming())
 		if header.Get("X-Request-Id") == "" {
 			header.Set("X-Request-Id", w.id)
 		}

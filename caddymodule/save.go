@@ -20,8 +20,11 @@ func (t *turn) save(ctx context.Context, reply *openai.Reply, closed bool) bool 
 	if t.chat.SessionID == "" || !t.chat.SaveToMemory {
 		return true
 	}
+	t.seen.begin(stageSave)
 	err := t.append(ctx, reply, closed)
+	t.seen.end(stageSave)
 	if err != nil {
+		saveError.Inc()
 		t.app.logger.Error("the exchange was not saved", zap.String("request_id", t.id), zap.Error(err))
 	}
 	return err == nil

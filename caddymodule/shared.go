@@ -24,6 +24,8 @@ var opened sync.Map // of *sharedStore
 // under is gone.
 type sharedStore struct {
 	store.Store
+	calibration *calibration // of the models that it was used with
+
 	inUse   sync.WaitGroup
 	replies sync.Map // of *tee: the chat replies under way
 	recall  *memory.Recaller
@@ -45,7 +47,7 @@ func openShared(ctx context.Context, opener StoreOpener, embedder embed.Embedder
 		if err != nil {
 			return nil, err
 		}
-		shared := &sharedStore{Store: s, recall: memory.NewRecaller(s, recallMemory)}
+		shared := &sharedStore{Store: s, calibration: newCalibration(), recall: memory.NewRecaller(s, recallMemory)}
 		shared.stopping, shared.stop = context.WithCancel(context.Background())
 		opened.Store(shared, nil)
 		return shared, nil

@@ -92,6 +92,7 @@ func (t *tee) decide(status int) {
 	if t.mode != undecided {
 		return
 	}
+	t.turn.seen.answered()
 	t.mode = t.modeFor(status)
 	switch t.mode {
 	case hold:
@@ -182,6 +183,7 @@ func (t *tee) flush() { _ = t.FlushError() } // a client that left shows at the 
 // end saves a whole reply, and returns what a stream says of it.
 func (t *tee) end(r *openai.Reply) []byte {
 	t.done = true
+	t.turn.complete(r)
 	if t.turn.save(t.ctx, r, t.left()) {
 		return nil
 	}
@@ -209,6 +211,7 @@ func (t *tee) finishJSON() error {
 	body := t.held.Bytes()
 	if r := openai.ParseReply(body); r.Message != nil && !r.Failed {
 		t.done = true
+		t.turn.complete(r)
 		if !t.turn.save(t.ctx, r, t.left()) {
 			t.turn.meta.Memory.Saved = new(bool)
 		}

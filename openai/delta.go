@@ -21,6 +21,7 @@ type collector struct {
 	model     string
 	failed    bool
 	truncated bool
+	usage     Usage
 }
 
 // add takes one event in, an object; choices is its member of that name.
@@ -31,6 +32,7 @@ func (c *collector) add(event, choices gjson.Result) {
 	if c.model == "" {
 		c.model = strings.Clone(event.Get("model").Str)
 	}
+	c.takeUsage(event)
 	if !choices.IsArray() {
 		return
 	}
@@ -61,7 +63,7 @@ func (c *collector) giveUp() {
 }
 
 func (c *collector) reply() *Reply {
-	r := &Reply{Finish: c.finish, Model: c.model, Failed: c.failed, Truncated: c.truncated}
+	r := &Reply{Finish: c.finish, Model: c.model, Failed: c.failed, Truncated: c.truncated, Usage: c.usage}
 	if !c.seen || c.truncated {
 		return r
 	}

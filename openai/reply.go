@@ -26,6 +26,8 @@ type Reply struct {
 	Failed bool
 	// Truncated says that the reply was too large to be kept.
 	Truncated bool
+	// Usage is what the router says that it took.
+	Usage Usage
 }
 
 // finishUnsaid stands for the finish_reason of a reply that is complete but
@@ -46,6 +48,8 @@ func ParseReply(body []byte) *Reply {
 			r.Model = strings.Clone(v.String())
 		case "error":
 			r.Failed = truthy(v)
+		case "usage":
+			r.Usage = readUsage(v)
 		case "choices":
 			message, r.Finish = firstChoice(v)
 		}
