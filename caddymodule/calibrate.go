@@ -94,11 +94,15 @@ func (m *margin) take(needed float64) {
 	}
 	switch {
 	case m.needed > m.used:
-		m.used = math.Ceil(m.needed/marginStep) * marginStep
+		m.used = m.step()
 	case m.needed <= m.used-1.5*marginStep:
-		m.used = max(1, math.Ceil(m.needed/marginStep)*marginStep)
+		m.used = max(1, m.step())
 	}
 }
+
+// step is the least margin that suffices. (The small term keeps
+// 1.5000000000000002 from becoming more than 1.5.)
+func (m *margin) step() float64 { return math.Ceil(m.needed/marginStep-1e-6) * marginStep }
 
 // shownModels bounds the models whose margins are shown as a metric: their
 // names come from clients, though from such as the router has answered.

@@ -41,6 +41,9 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 	if err := a.admit(w, who, gathered.Rate); err != nil {
 		return err
 	}
+	if t.chat.SessionID != "" {
+		sessionLookups.count(gathered.Cached)
+	}
 	if t.chat.SessionID == "" && !(gathered.Files && t.chat.UseRAG) {
 		if r.URL.Path == previewPath {
 			return t.preview(w)

@@ -28,9 +28,9 @@ func (a *App) observe(w *replyWriter, r *http.Request) {
 		m = a.meters[""]
 	}
 	m.count(s)
-	// One field, written only where the request is logged.
-	if log, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields); ok {
-		log.Add(zap.Object("backstory", w))
+	if server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs != nil {
+		// One field, written only where the request is logged.
+		r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields).Add(zap.Object("backstory", w))
 	}
 	s.trace(r.Context())
 }

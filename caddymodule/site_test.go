@@ -64,6 +64,7 @@ type options struct {
 	upstream string // URL of the model router
 	store    string // the store directive's arguments; default: a fresh file
 	app      string // more options of the app
+	site     string // more directives of the site
 	behind   string // what stands behind backstory; default: rewrite and reverse_proxy
 	keys     string // default: acme, beta and tiny
 }
@@ -112,6 +113,7 @@ func (s *site) load(o options) {
 	http://127.0.0.1:0 {
 		bind 127.0.0.1
 		log
+		%s
 		backstory_health
 		handle_path /api/v1/* {
 			route {
@@ -125,7 +127,13 @@ func (s *site) load(o options) {
 		handle_errors {
 			backstory_errors
 		}
-	}`, o.store, o.keys, o.app, s.log, o.behind)
+	}`, o.store, o.keys, o.app, s.log, o.site, o.behind)
+	s.run(config)
+}
+
+// run runs a Caddyfile with one site.
+func (s *site) run(config string) {
+	s.t.Helper()
 	adapter := caddyfile.Adapter{ServerType: httpcaddyfile.ServerType{}}
 	adapted, _, err := adapter.Adapt([]byte(config), nil)
 	if err != nil {

@@ -45,7 +45,7 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 	}
 	return store.Gathered{
 		Rate: rate, Tail: copyExchanges(t.exchanges), Tokens: t.tokens,
-		Mark: store.Mark{Seq: t.seq, Epoch: facts.epoch}, Files: facts.files, Used: facts.used,
+		Mark: store.Mark{Seq: t.seq, Epoch: facts.epoch}, Files: facts.files, Used: facts.used, Cached: found,
 	}, nil
 }
 

@@ -125,6 +125,8 @@ type Gathered struct {
 	Files bool
 	// Used is how many tokens the tenant used in the month asked for.
 	Used int64
+	// Cached says that the store had all of it in its memory.
+	Cached bool
 }
 
 // Mark is a session's state as a request saw it.

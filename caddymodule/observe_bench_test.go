@@ -1,0 +1,41 @@
+package caddymodule
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/backstory-proxy/backstory/openai"
+)
+
+// BenchmarkObserve is what it costs to observe a chat request that comes by
+// every stage but the search of files, where nothing is logged or traced.
+func BenchmarkObserve(b *testing.B) {
+	a := &App{meters: newPlanMeters(defaultPlans())}
+	learnt := newCalibration()
+	r := httptest.NewRequest("POST", "/chat/completions", nil)
+	r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ServerCtxKey, new(caddyhttp.Server)))
+	w := newReplyWriter(httptest.NewRecorder(), r)
+	b.ReportAllocs()
+	for b.Loop() {
+		w.seen = seen{start: time.Now()}
+		s := &w.seen
+		s.endpoint = endpointOf(r)
+		s.end(stageAuth)
+		for _, at := range []stage{stageGather, stageRouter, stageSave} {
+			s.begin(at)
+			s.end(at)
+		}
+		s.end(stageAssemble)
+		header := http.Header{}
+		header["Server-Timing"] = append(header["Server-Timing"], s.serverTiming())
+		s.plan, s.added, s.tokens, s.whole, s.usage = "pro", true, 4000, true, openai.Usage{Prompt: 4000, Completion: 100}
+		estimateRatio.Observe(1)
+		learnt.learn("a/b", learnt.margin("a/b", 1), s.tokens, s.usage.Prompt, nil)
+		a.observe(w, r)
+	}
+}
