@@ -128,9 +128,9 @@ func clusterURL(servers []*server) string {
 	return "redis+cluster://" + strings.Join(addrs, ",")
 }
 
-// startMember starts a server and makes it known to the members of a Cluster. It
-// takes those for dead that are silent for timeout.
-func startMember(t *testing.T, timeout time.Duration, members []*server) *server {
+// startMember starts a server that may become part of a Cluster. It takes those
+// for dead that are silent for timeout.
+func startMember(t *testing.T, timeout time.Duration) *server {
 	t.Helper()
 	bus, err := freePort()
 	if err != nil {
@@ -139,22 +139,29 @@ func startMember(t *testing.T, timeout time.Duration, members []*server) *server
 	s := start(t, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(bus),
 		"--cluster-node-timeout", fmt.Sprint(timeout.Milliseconds()),
 		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1") // they only make it slower
-	for _, m := range members {
-		if err := m.client(t).Do(context.Background(), "CLUSTER", "MEET", "127.0.0.1", s.port, bus).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.bus = bus
 	return s
 }
 
+// meet makes a server known to members, and them to it.
+func meet(t *testing.T, s *server, members []*server) {
+	t.Helper()
+	for _, m := range members {
+		if err := m.client(t).Do(context.Background(), "CLUSTER", "MEET", "127.0.0.1", s.port, s.bus).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func startPrimaries(t *testing.T, n int, timeout time.Duration) []*server {
+	t.Helper()
 	const slots = 16384
+	ctx := context.Background()
 	var servers []*server
 	for i := range n {
-		s := startMember(t, timeout, servers)
+		s := startMember(t, timeout)
 		servers = append(servers, s)
 		c := s.client(t)
-		ctx := context.Background()
 		err := c.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err()
 		if err == nil {
 			err = c.ClusterAddSlotsRange(ctx, i*slots/n, (i+1)*slots/n-1).Err()
@@ -163,6 +170,9 @@ func startPrimaries(t *testing.T, n int, timeout time.Duration) []*server {
 			t.Fatal(err)
 		}
 	}
+	for i, s := range servers {
+		meet(t, s, servers[:i])
+	}
 	return servers
 }
 
@@ -170,7 +180,8 @@ func startPrimaries(t *testing.T, n int, timeout time.Duration) []*server {
 // once it is in step.
 func startReplica(t *testing.T, primary *server, timeout time.Duration, members []*server) *server {
 	t.Helper()
-	replica := startMember(t, timeout, members)
+	replica := startMember(t, timeout)
+	meet(t, replica, members)
 	c := replica.client(t)
 	id, err := primary.client(t).ClusterMyID(context.Background()).Result()
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 // server is a redis-server of the tests' own.
 type server struct {
 	port    int
+	bus     int // the port of a Cluster's own messages
 	process *exec.Cmd
 	output  *bytes.Buffer
 	stopped sync.Once
