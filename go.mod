@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/RediSearch/redisearch-go/v2 v2.1.1
+	github.com/blevesearch/go-porterstemmer v1.0.3
 	github.com/caddyserver/caddy/v2 v2.11.9
 	github.com/dustin/go-humanize v1.1.0
 	github.com/gomodule/redigo v1.8.9

@@ -33,7 +33,7 @@ const (
 )
 
 // textIndex is the name of the index of words. The number changes with the schema.
-func (s *Store) textIndex() string { return s.layout.global("text:1") }
+func (s *Store) textIndex() string { return s.layout.global("text:2") }
 
 func (s *Store) vectorIndex(model string, dimensions int) string {
 	return s.layout.global("vectors:1:" + vectorName(model, dimensions))
@@ -54,12 +54,12 @@ func tag(name string) redisearch.Field {
 	return redisearch.NewTagFieldOptions(name, redisearch.TagFieldOptions{Separator: tagSeparator, CaseSensitive: true})
 }
 
-// createText makes the index of words, unless it is there. The terms are words
-// already, and folded: the server is to change nothing about them.
+// createText makes the index of words, unless it is there. The stems are of
+// words that were folded already: the server is to change nothing about them.
 func (s *Store) createText(ctx context.Context) error {
 	schema := redisearch.NewSchema(redisearch.Options{NoOffsetVectors: true, Stopwords: []string{}}).
 		AddField(tag("tenant")).AddField(tag("file")).
-		AddField(redisearch.NewTextFieldOptions("terms", redisearch.TextFieldOptions{NoStem: true}))
+		AddField(redisearch.NewTextFieldOptions("stems", redisearch.TextFieldOptions{NoStem: true}))
 	return s.createIndex(ctx, s.textIndex(), schema)
 }
 

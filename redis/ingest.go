@@ -114,8 +114,9 @@ func (s *Store) addBatch(ctx context.Context, tenant, id, model string, chunks [
 		}
 		last = max(last, k.N)
 		keys = append(keys, s.layout.chunk(tenant, id, k.N))
+		terms := indexed(k.Terms)
 		fields := []any{
-			"tenant", escape(tenant), "file", escape(id), "terms", indexed(k.Terms),
+			"tenant", escape(tenant), "file", escape(id), "terms", terms, "stems", stems(terms),
 			"n", k.N, "text", k.Text, "section", k.Section, "page", k.Page, "tokens", k.Tokens,
 		}
 		if len(k.Vector) > 0 {

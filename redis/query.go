@@ -27,15 +27,18 @@ var wanted = []string{"file", "n", "text", "section", "page", "tokens"}
 // distance is what the nearness of a chunk is called in a reply.
 const distance = "distance"
 
-// words returns the words of terms as they are indexed: runs of letters, digits,
-// marks and underscores, each once. The server splits at ASCII punctuation only
+// words returns the words of terms as they are indexed: the stems of runs of
+// letters, digits, marks and underscores, each once. The server splits at ASCII punctuation only
 // and ends at a NUL; having nothing else to split keeps both sides the same.
 func words(terms []string) []string {
 	var list []string
 	seen := make(map[string]bool, len(terms))
 	for _, term := range terms {
 		for word := range strings.FieldsFuncSeq(strings.ToValidUTF8(term, " "), isBreak) {
-			if len(word) <= maxWord && !seen[word] && strings.IndexFunc(word, isAlphanumeric) >= 0 {
+			if len(word) > maxWord || strings.IndexFunc(word, isAlphanumeric) < 0 {
+				continue
+			}
+			if word = stem(word); !seen[word] {
 				seen[word] = true
 				list = append(list, word)
 			}
@@ -44,8 +47,7 @@ func words(terms []string) []string {
 	return list
 }
 
-// indexed is the same for text to be indexed, in which words count as often as
-// they come.
+// indexed returns the words of terms as often as they come, not yet as stems.
 func indexed(terms string) string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(strings.ToValidUTF8(terms, " "), isBreak) {

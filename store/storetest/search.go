@@ -190,6 +190,17 @@ func testText(t *testing.T, b Backend) {
 				f.Errorf("got %q", got)
 			}
 		},
+		"forms of an English word are one word": func(f *fixture) {
+			f.upload("a", "f1", "", words("the refund was generous", "refunding policies", "white", "brown", "green"))
+			for _, form := range []string{"refund", "refunds", "refunded"} {
+				if got := f.text("a", 10, form); len(strings.Fields(got)) != 2 {
+					f.Errorf("%s: got %q", form, got)
+				}
+			}
+			if got := f.text("a", 10, "policy"); got != "f1/1" {
+				f.Errorf("got %q", got)
+			}
+		},
 		"rare terms, short chunks and repetition rank higher": func(f *fixture) {
 			filler := strings.Repeat(" filler", 60)
 			texts := []string{"common rare", "common" + filler, "common", "common common" + filler}
