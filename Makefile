@@ -53,6 +53,12 @@ test-clients: build ## drive ./backstory with the OpenAI SDKs for Node and Go
 bench: ## run the benchmarks (BENCH=pattern selects some)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
+# DATA is a folder of conversations and files with known answers; ARGS are more
+# flags, such as -only memory and -json figures.json.
+.PHONY: bench-quality
+bench-quality: build ## measure what gets into prompts (DATA=dir: on data of yours)
+	$(NOCGO) $(GO) run ./bench/quality $(if $(DATA),-data '$(DATA)') $(ARGS)
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -f backstory

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -95,11 +94,11 @@ func newBM25(texts []string) bm25 {
 	return x
 }
 
-// rank returns the texts that share a word with the question, best first; of
+// rank returns the texts, those first that share the most with the question; of
 // equal ones the newer.
 func (x *bm25) rank(question string) []int {
 	const k1, b = 1.2, 0.55
-	scores := make(map[int]float64)
+	scores, order := make([]float64, len(x.frequency)), make([]int, len(x.frequency))
 	for _, w := range terms.Query(question) {
 		n := float64(x.texts[w])
 		idf := math.Log(1 + (float64(len(x.frequency))-n+0.5)/(n+0.5))
@@ -109,7 +108,11 @@ func (x *bm25) rank(question string) []int {
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(scores), func(i, j int) int {
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int {
 		return cmp.Or(cmp.Compare(scores[j], scores[i]), cmp.Compare(j, i))
 	})
+	return order
 }

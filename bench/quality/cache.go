@@ -4,7 +4,6 @@ import (
 	"context"
 	"math/rand/v2"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/backstory-proxy/backstory/tokens"
 )
@@ -121,14 +120,12 @@ func commonPrefix(a, b []said) int {
 	return n
 }
 
-// commonText is what two texts begin with alike.
+// commonText is what two texts begin with alike, in whole words: a token that
+// is cut isn't reused.
 func commonText(a, b string) string {
 	i := 0
 	for i < min(len(a), len(b)) && a[i] == b[i] {
 		i++
 	}
-	for i > 0 && i < len(a) && !utf8.RuneStart(a[i]) {
-		i--
-	}
-	return a[:i]
+	return a[:max(0, strings.LastIndexAny(a[:i], " \n"))]
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // grid has a line for each system and a column for each budget.
@@ -104,7 +105,7 @@ func (g *grid) sizes() (lines [][]string) {
 	return lines
 }
 
-// categories are the lines of every category, for Backstory's own systems.
+// categories are the lines of every category, of what was imported whole.
 func (g *grid) categories() (lines [][]string) {
 	var names []string
 	for i := range g.rows {
@@ -114,19 +115,14 @@ func (g *grid) categories() (lines [][]string) {
 	}
 	slices.SortFunc(names, cmp.Compare[string])
 	for _, system := range g.systems {
-		first := true
+		if !strings.HasPrefix(system, systemFull+" (") {
+			continue
+		}
+		lines = append(lines, []string{system})
 		for _, c := range names {
-			line := g.line("  "+c, system, c, func(r *row) string {
+			lines = append(lines, g.line("  "+c, system, c, func(r *row) string {
 				return number(r.Figures["all"]) + "/" + number(r.Figures["any"])
-			})
-			if line[1] == "" {
-				continue
-			}
-			if first {
-				lines = append(lines, []string{system})
-				first = false
-			}
-			lines = append(lines, line)
+			}))
 		}
 	}
 	return lines

@@ -46,17 +46,20 @@ func (v variant) chat(s *session) ([]said, error) {
 	return messages, nil
 }
 
-// budgetsOf are the budgets that a collection is measured at, in tokens: twice
-// as large where a session is long.
+// budgets are those that a collection is measured at, in tokens, by the mean
+// length of its sessions.
 func (c *conversations) budgets() []int {
-	const long = 50_000 // tokens
+	const short, long = 4_000, 50_000 // tokens
 	sum := 0
 	for i := range c.sessions {
 		for _, m := range c.sessions[i].Messages {
 			sum += tokens.O200K().Count(m.Text) + perMessage
 		}
 	}
-	if sum > long*len(c.sessions) {
+	switch mean := sum / max(1, len(c.sessions)); {
+	case mean < short:
+		return []int{250, 500, 1000, 2000}
+	case mean > long:
 		return []int{2000, 4000, 8000, 16000}
 	}
 	return []int{1000, 2000, 4000, 8000}

@@ -81,8 +81,7 @@ func (r *report) of(section, collection string) (rows []row) {
 
 // label names what was measured.
 func (r *row) label() string {
-	switch {
-	case r.System == "" || r.Store == "":
+	if r.System == "" || r.Store == "" {
 		return r.System + r.Store
 	}
 	return r.System + " (" + r.Store + ")"
@@ -93,9 +92,11 @@ func (p *printer) memory(collection string, rows []row) {
 	g := newGrid(rows)
 	p.table("memory: "+collection+", the share of questions with all/any of the evidence in the prompt",
 		slices.Concat(g.header(""), g.lines("", "all", "any")))
-	p.table("memory: "+collection+", tokens added, mean/most; the share of prompts that hold the last two exchanges word for word",
-		slices.Concat(g.header("where they fit; and prompts over the budget"), g.sizes()))
-	p.table("memory: "+collection+" by category, all/any", slices.Concat(g.header(""), g.categories()))
+	p.table("memory: "+collection+", tokens added, mean/most; prompts over the budget; where the last two exchanges fit,\nthe share of prompts that hold them word for word",
+		slices.Concat(g.header(""), g.sizes()))
+	if lines := g.categories(); len(lines) > 0 {
+		p.table("memory: "+collection+" by category, all/any", slices.Concat(g.header(""), lines))
+	}
 }
 
 // files prints what was asked about files.

@@ -7,6 +7,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/text/cases"
+	"golang.org/x/text/language"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -22,7 +24,7 @@ type words struct {
 }
 
 func wordsOf(s string) words {
-	s = strings.ToLower(norm.NFKC.String(s))
+	s = cases.Lower(language.Und).String(norm.NFKC.String(s))
 	var b strings.Builder
 	b.WriteByte(' ')
 	var w words
