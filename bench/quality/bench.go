@@ -59,6 +59,9 @@ func readData(dir, only string, limit int) (d data, err error) {
 			err = nil
 		}
 	}
+	if err == nil && len(d.conversations)+len(d.libraries)+len(d.corpora) == 0 && d.documents == nil {
+		err = fmt.Errorf("%s holds nothing to measure with: expected memory/, retrieval/ or docs/", dir)
+	}
 	return d, err
 }
 

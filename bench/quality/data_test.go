@@ -95,6 +95,15 @@ func TestReadDataRefuses(t *testing.T) {
 	}
 }
 
+func TestReadDataRefusesAnEmptyFolder(t *testing.T) {
+	if _, err := readData(t.TempDir(), "", 0); err == nil {
+		t.Error("there is nothing to measure with, and nobody says so")
+	}
+	if d, err := readData("testdata", onlyDocs, 2); err != nil || len(d.documents.files) != 2 || d.talk || d.libraries != nil {
+		t.Errorf("-only docs -limit 2: %+v, %v", d, err)
+	}
+}
+
 func TestDate(t *testing.T) {
 	for text, want := range map[string]int64{
 		"2023-05-08T13:56:00":       1683554160,

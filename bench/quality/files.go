@@ -24,25 +24,31 @@ var fileBudgets = []int{1000, 2000, 4000}
 func readLibrary(dir string) (l library, err error) {
 	l.name, l.dir = filepath.Base(dir), dir
 	l.questions, err = readLines[fileQuestion](filepath.Join(dir, "questions.jsonl"))
+	for _, q := range l.questions {
+		if len(q.MustContain) == 0 {
+			return l, fmt.Errorf("%s: question %s has no excerpt that answers it", dir, q.Query)
+		}
+	}
 	return l, err
 }
 
-// uploadFolder uploads the files of a folder.
+// uploadFolder uploads the files of a folder, one after the other: passages
+// that fit equally well stand in the order in which they came.
 func uploadFolder(ctx context.Context, s *server, tenant, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	return each(ctx, len(entries), func(ctx context.Context, i int) error {
-		content, err := os.ReadFile(filepath.Join(dir, entries[i].Name()))
+	for _, e := range entries {
+		content, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if err == nil {
-			_, err = s.upload(ctx, tenant, entries[i].Name(), content)
+			_, err = s.upload(ctx, tenant, e.Name(), content)
 		}
 		if err != nil {
-			return fmt.Errorf("upload of %s: %w", entries[i].Name(), err)
+			return fmt.Errorf("upload of %s: %w", e.Name(), err)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // ask previews every question at a budget that the server has been given, and

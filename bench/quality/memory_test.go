@@ -129,6 +129,7 @@ func TestBaselines(t *testing.T) {
 		{"recent: all", a.recent, 1000, "The dog is called Otto and he is brown.\nWe had soup.\nThe dog Otto barks at the soup, and the soup gets cold.\nIt rains.\n"},
 		{"BM25: the best", func(n int) (string, int) { return a.matching("Is Otto brown?", n) }, first, "The dog is called Otto and he is brown.\n"},
 		{"BM25: what is too long makes room", func(n int) (string, int) { return a.matching("Is Otto brown?", n) }, first + last, "The dog is called Otto and he is brown.\nIt rains.\n"},
+		{"BM25: of equal ones the newer", func(n int) (string, int) { return a.matching("Is Otto brown?", n) }, first + a.tokens[1], "The dog is called Otto and he is brown.\nIt rains.\n"},
 	} {
 		text, size := c.get(c.size)
 		if text != c.want || size > c.size {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -150,6 +151,7 @@ func (s *server) run(ctx context.Context, o settings) error {
 				close(ready)
 			}
 		}
+		_, _ = io.Copy(io.Discard, log) // behind a line that is too long
 		_ = s.process.Wait()
 	}()
 	select {
