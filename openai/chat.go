@@ -33,10 +33,12 @@ var DefaultExtension = Extension{SaveToMemory: true, UseRAG: true}
 // from, which must not change.
 type Chat struct {
 	Extension
-	Model     string
-	Stream    bool
-	MaxTokens int // room asked for the answer, in tokens; 0 where the request names none
-	Messages  []Message
+	Model  string
+	Stream bool
+	// IncludeUsage says that the client asked for the usage in a stream.
+	IncludeUsage bool
+	MaxTokens    int // room asked for the answer, in tokens; 0 where the request names none
+	Messages     []Message
 
 	// Tools is the raw JSON of the tool definitions; empty where there are none.
 	Tools []byte
@@ -153,7 +155,7 @@ func offset(text, part string) int {
 // twice could mean one thing to us and another to the router.
 var known = map[string]bool{
 	"model": true, "messages": true, "stream": true, "temperature": true, "top_p": true,
-	"max_tokens": true, "max_completion_tokens": true, "tools": true,
+	"max_tokens": true, "max_completion_tokens": true, "tools": true, "stream_options": true,
 	"sessionId": true, "saveToMemory": true, "useRAG": true, "ragQuery": true,
 }
 
@@ -188,6 +190,8 @@ func (c *Chat) read(name string, v gjson.Result, opts ParseOptions) (err error) 
 		c.Messages, err = readMessages(c.body, v)
 	case "stream":
 		c.Stream, err = readBool(name, v)
+	case "stream_options":
+		c.IncludeUsage = v.Get(includeUsage).Bool()
 	case "temperature":
 		err = checkRange(name, v, 2)
 	case "top_p":

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -16,6 +17,8 @@ type Edit struct {
 	// as it is.
 	Quoted   string
 	QuotedIn int
+	// IncludeUsage asks the router for the usage in a stream.
+	IncludeUsage bool
 }
 
 // LeadingSystem is the number of system and developer messages with which the
@@ -50,6 +53,9 @@ type splice struct {
 // client's own slice.
 func (c *Chat) Upstream(e Edit) []byte {
 	splices := c.cutExtension()
+	if e.IncludeUsage {
+		splices = append(splices, c.askForUsage()...)
+	}
 	if s, ok := c.insertHistory(e.History); ok {
 		splices = append(splices, s)
 	}
@@ -59,7 +65,8 @@ func (c *Chat) Upstream(e Edit) []byte {
 	if len(splices) == 0 {
 		return c.body
 	}
-	slices.SortFunc(splices, func(a, b splice) int { return a.start - b.start })
+	// What is inserted where something is cut goes ahead of the cut.
+	slices.SortFunc(splices, func(a, b splice) int { return cmp.Or(a.start-b.start, a.end-b.end) })
 	size := len(c.body)
 	for _, s := range splices {
 		size -= s.end - s.start

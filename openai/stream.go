@@ -24,6 +24,9 @@ type Stream struct {
 	// Metadata is the JSON value for the first chunk's "_metadata"; empty for
 	// none.
 	Metadata []byte
+	// HideUsage keeps a chunk that holds nothing but the usage from the
+	// client, which didn't ask for one. Each event then waits until it is whole.
+	HideUsage bool
 	// End is called once, when [DONE] was read and everything ahead of it
 	// was forwarded. The lines that it returns go ahead of [DONE].
 	End func(*Reply) []byte
@@ -38,6 +41,8 @@ type Stream struct {
 	brace     int    // the offset in held behind the data's first '{'; 0 for none
 	first     bool   // the first chunk is behind us
 	ended     bool   // [DONE] was read
+	begun     bool   // the event under way has a field
+	hidden    bool   // the event that just ended is kept from the client
 	afterCR   bool   // the last byte was a CR, whose LF may follow
 	oversize  bool   // the event under way is too large to be read
 	blank     bool   // of an oversize event: no byte of the line under way was seen
@@ -78,6 +83,7 @@ func (s *Stream) Close() error {
 	// An event without its empty line counts where it isn't torn.
 	if !s.ended && wellFormed(s.data) {
 		s.endEvent()
+		s.hide(len(s.held))
 	}
 	s.clear()
 	if e := s.flush(); err == nil {
@@ -98,6 +104,9 @@ func (s *Stream) take(p []byte) error {
 	last := p[len(p)-1]
 	if s.afterCR && p[0] == '\n' { // the rest of a CRLF
 		s.afterCR = false
+		if s.hidden { // with the rest of its CRLF
+			s.held = s.held[:len(s.held)-1]
+		}
 		s.settle()
 		return nil
 	}
@@ -107,7 +116,7 @@ func (s *Stream) take(p []byte) error {
 		return s.endLine()
 	}
 	s.keep(p)
-	if s.oversize || s.first && !mayBeDone(s.line) {
+	if s.oversize || s.first && !s.HideUsage && !mayBeDone(s.line) {
 		s.clear()
 	}
 	return nil
@@ -118,7 +127,7 @@ func (s *Stream) keep(p []byte) {
 	if !s.oversize && len(s.line)+len(s.data)+len(p) > maxEvent {
 		s.oversize, s.blank = true, len(s.line) == 0
 		s.collector.giveUp()
-		s.line, s.data, s.dataLines, s.brace = nil, nil, 0, 0
+		s.line, s.data, s.dataLines, s.brace, s.begun = nil, nil, 0, 0, false
 	}
 	if s.oversize {
 		s.blank = s.blank && len(p) == 0
@@ -130,13 +139,14 @@ func (s *Stream) keep(p []byte) {
 // endLine reads the line that just ended.
 func (s *Stream) endLine() error {
 	line := s.line
-	s.line = s.line[:0]
+	s.line, s.hidden = s.line[:0], false
 	switch {
 	case s.oversize:
 		s.oversize = !s.blank // until the empty line that ends the event
 		s.blank = true
 	case len(line) == 0:
 		s.endEvent()
+		s.hide(len(s.held))
 	default:
 		value, ok := dataOf(line)
 		// No event of JSON has such a line. Where it stands behind other
@@ -147,15 +157,16 @@ func (s *Stream) endLine() error {
 		if ok {
 			s.addData(value, s.lineAt+len(line)-len(value))
 		}
+		s.begun = s.begun || line[0] != ':'
 	}
 	s.settle()
 	return nil
 }
 
 // settle decides, at the end of a line, what may go to the client: everything,
-// unless the event under way may be the first chunk.
+// unless the event under way may be the first chunk, or one to be hidden.
 func (s *Stream) settle() {
-	if s.first || s.dataLines == 0 {
+	if (s.first || s.dataLines == 0) && !(s.HideUsage && s.begun) {
 		s.clear()
 	}
 	s.lineAt = len(s.held)
@@ -176,6 +187,7 @@ func (s *Stream) addData(value []byte, at int) {
 
 // endEvent reads the event that just ended.
 func (s *Stream) endEvent() {
+	s.begun = false
 	if s.dataLines == 0 {
 		return
 	}
@@ -183,12 +195,34 @@ func (s *Stream) endEvent() {
 		s.collector.giveUp()
 	} else if event := gjson.Parse(unsafeString(s.data)); event.IsObject() {
 		choices := event.Get("choices")
-		if !s.first && choices.IsArray() {
+		s.hidden = s.HideUsage && isUsageChunk(event, choices)
+		if !s.hidden && !s.first && choices.IsArray() {
 			s.addMetadata()
 		}
 		s.collector.add(event, choices) // copies what it keeps
 	}
 	s.data, s.dataLines, s.brace = s.data[:0], 0, 0
+}
+
+// isUsageChunk tells the chunk that OpenAI sends where include_usage was asked.
+func isUsageChunk(event, choices gjson.Result) bool {
+	return isEmptyArray(choices) && event.Get("usage").IsObject() && !truthy(event.Get("error"))
+}
+
+// hide takes the event that just ended, of n bytes, out of what is held, if it
+// is to be hidden; comments in it stay.
+func (s *Stream) hide(n int) {
+	if !s.hidden {
+		return
+	}
+	kept := s.held[:0]
+	for line := range bytes.Lines(s.held[:n]) {
+		if line[0] == ':' {
+			kept = append(kept, line...)
+		}
+	}
+	s.lineAt -= n - len(kept)
+	s.held = append(kept, s.held[n:]...)
 }
 
 func (s *Stream) addMetadata() {
@@ -208,6 +242,7 @@ func (s *Stream) addMetadata() {
 func (s *Stream) end() error {
 	s.ended = true
 	s.endEvent()
+	s.hide(s.lineAt)
 	s.out = append(s.out, s.held[:s.lineAt]...)
 	s.held = append(s.held[:0], s.held[s.lineAt:]...)
 	if err := s.flush(); err != nil {
