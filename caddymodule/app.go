@@ -178,8 +178,8 @@ const countedTexts = 8192
 // Validate checks the configuration.
 func (a *App) Validate() error {
 	for name, p := range a.Plans {
-		if p.RequestsPerMinute < 1 {
-			return fmt.Errorf("plan %s: requests_per_minute must be at least 1", name)
+		if err := p.validate(); err != nil {
+			return fmt.Errorf("plan %s: %w", name, err)
 		}
 	}
 	if a.MaxBody < 0 || a.MaxFile < 0 {
@@ -224,6 +224,21 @@ func (a *App) Cleanup() error {
 type Plan struct {
 	// The most requests in any 60 seconds.
 	RequestsPerMinute int `json:"requests_per_minute"`
+	// The most tokens in a calendar month of UTC, as the router counts them.
+	// Default: no bound, and then they aren't counted.
+	TokensPerMonth int64 `json:"tokens_per_month,omitempty"`
+	// The most files that a tenant may have. Default: no bound.
+	Files int `json:"files,omitempty"`
+	// The largest file, in bytes. Default: App.MaxFile, which bounds it too.
+	FileSize int64 `json:"file_size,omitempty"`
+	// The most bytes that a tenant's files may have together. Default: no
+	// bound.
+	Storage int64 `json:"storage,omitempty"`
+	// How long a session is kept after its last exchange. Default: for good.
+	SessionsTTL caddy.Duration `json:"sessions_ttl,omitempty"`
+	// The models that may be called; * stands for anything but a slash.
+	// Default: all.
+	Models []string `json:"models,omitempty"`
 }
 
 // defaultPlans are those of the service's specification.

@@ -61,7 +61,14 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		embedder hashing [<dimensions>]
 //		embedder router <model> <dimensions>
 //		key <key> <tenant> <plan>
-//		plan <name> <requests_per_minute>
+//		plan <name> <requests_per_minute> {
+//			tokens_per_month <n>
+//			files <n>
+//			file_size <size>
+//			storage <size>
+//			sessions_ttl <duration>
+//			models <pattern...>
+//		}
 //		context {
 //			max_added_tokens <n>
 //			max_file_tokens <n>
@@ -155,25 +162,6 @@ func (a *App) parseKey(d *caddyfile.Dispenser) error {
 		return d.Err("expected: key <key> <tenant> <plan>")
 	}
 	a.Keys = append(a.Keys, k)
-	return nil
-}
-
-func (a *App) parsePlan(d *caddyfile.Dispenser) error {
-	var name, requests string
-	if !d.AllArgs(&name, &requests) {
-		return d.Err("expected: plan <name> <requests_per_minute>")
-	}
-	if _, ok := a.Plans[name]; ok {
-		return d.Errf("plan %s is given twice", name)
-	}
-	n, err := parseCount(d, requests)
-	if err != nil {
-		return err
-	}
-	if a.Plans == nil {
-		a.Plans = map[string]Plan{}
-	}
-	a.Plans[name] = Plan{RequestsPerMinute: n}
 	return nil
 }
 

@@ -24,6 +24,9 @@ const maxPassages = 20
 // chat answers a chat request, or previews its context.
 func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who caller, ext openai.Extension) error {
 	t, err := a.parse(w, r, ext)
+	if err == nil {
+		err = who.plan.checkModel(t.chat.Model)
+	}
 	if err != nil {
 		// The request counts all the same, and its headers say so.
 		return errors.Join(a.count(w, r, who), err)
@@ -31,6 +34,10 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 	t.app, t.tenant = a, who.tenant
 	t.seen = &w.seen
 	t.seen.model, t.seen.session = t.chat.Model, t.chat.SessionID
+	if who.plan.TokensPerMonth > 0 {
+		t.month = thisMonth()
+		t.edit.IncludeUsage = t.chat.Stream && !t.chat.IncludeUsage
+	}
 	asked := t.gatherRequest(who)
 	t.seen.begin(stageGather)
 	gathered, err := a.shared.Gather(r.Context(), asked)
@@ -44,14 +51,24 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 	if t.chat.SessionID != "" {
 		sessionLookups.count(gathered.Cached)
 	}
+	if r.URL.Path != previewPath {
+		if err := w.checkAllowance(&who.plan, gathered.Used); err != nil {
+			return err
+		}
+	}
 	if t.chat.SessionID == "" && !(gathered.Files && t.chat.UseRAG) {
 		if r.URL.Path == previewPath {
 			return t.preview(w)
 		}
 		// Nothing to add and nothing to keep: the reply is the router's.
-		setBody(r, t.chat.Upstream(openai.Edit{}))
+		setBody(r, t.chat.Upstream(t.edit))
 		t.seen.begin(stageRouter)
-		return next.ServeHTTP(w, r)
+		if t.month == 0 {
+			return next.ServeHTTP(w, r)
+		}
+		t.plain = true
+		r.Header.Del("Accept-Encoding") // it has to be read all the same
+		return t.forward(w, r, next)
 	}
 	t.said = memory.Conversation(t.chat.Messages)
 	t.view = memory.Look(gathered.Tail, t.said, t.retried, time.Now())
@@ -81,6 +98,11 @@ type turn struct {
 	chat    *openai.Chat
 	model   tokens.Model
 	retried bool // the client says so
+	plain   bool // the reply is the router's, and only read to count its tokens
+
+	// month is the one whose allowance the request draws on; 0 where the plan
+	// has none.
+	month store.Month
 
 	said []memory.Said
 	view memory.View
@@ -151,6 +173,7 @@ func (t *turn) gatherRequest(who caller) store.GatherRequest {
 		Session:  t.chat.SessionID,
 		Tokens:   t.app.Context.MaxAddedTokens,
 		Messages: t.carried(),
+		Month:    t.month,
 	}
 }
 

@@ -118,8 +118,11 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); resource == "files" {
 		return h.app.files(w, r, next, who, rest)
 	}
+	if r.URL.Path == usagePath {
+		return h.app.usage(w, r, who)
+	}
 	seen.begin(stageRouter)
-	return next.ServeHTTP(w, r)
+	return h.app.passOn(w, r, next, who)
 }
 
 func isChat(path string) bool {

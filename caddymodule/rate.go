@@ -46,10 +46,23 @@ func (a *App) admit(w *replyWriter, who caller, rate store.Rate) error {
 // count counts a request against its tenant's rate.
 func (a *App) count(w *replyWriter, r *http.Request, who caller) error {
 	w.seen.begin(stageGather)
-	rate, err := a.shared.Take(r.Context(), who.tenant, who.plan.RequestsPerMinute)
+	rate, err := a.take(r, w, who)
 	w.seen.end(stageGather)
 	if err != nil {
 		return &unavailable{err}
 	}
 	return a.admit(w, who, rate)
+}
+
+// take counts the request, and with the same trip learns what the tenant has
+// used where its plan has an allowance.
+func (a *App) take(r *http.Request, w *replyWriter, who caller) (store.Rate, error) {
+	if who.plan.TokensPerMonth == 0 {
+		return a.shared.Take(r.Context(), who.tenant, who.plan.RequestsPerMinute)
+	}
+	g, err := a.shared.Gather(r.Context(), store.GatherRequest{
+		Tenant: who.tenant, Limit: who.plan.RequestsPerMinute, Month: thisMonth(),
+	})
+	w.used = g.Used
+	return g.Rate, err
 }

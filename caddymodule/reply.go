@@ -22,6 +22,7 @@ type replyWriter struct {
 	id          string // of the request
 	rate        store.Rate
 	counted     bool
+	used        int64 // tokens this month, where count has learnt it
 	wroteHeader bool
 	onOperator  bool // the request went out with the operator's router key
 	replaced    bool // the router's body isn't for the client

@@ -18,6 +18,7 @@ import (
 // all the same.
 func (t *turn) save(ctx context.Context, reply *openai.Reply, closed bool) bool {
 	if t.chat.SessionID == "" || !t.chat.SaveToMemory {
+		t.use(ctx, reply)
 		return true
 	}
 	t.seen.begin(stageSave)
@@ -32,6 +33,7 @@ func (t *turn) save(ctx context.Context, reply *openai.Reply, closed bool) bool 
 
 func (t *turn) append(ctx context.Context, reply *openai.Reply, closed bool) error {
 	if reply.Truncated {
+		t.use(ctx, reply)
 		return errTooLarge
 	}
 	turn := memory.Turn{
@@ -46,11 +48,13 @@ func (t *turn) append(ctx context.Context, reply *openai.Reply, closed bool) err
 	}
 	e, save := turn.Exchange()
 	if !save || len(e.Messages) == 0 {
+		t.use(ctx, reply)
 		return nil
 	}
 	a := store.Append{
 		Tenant: t.tenant, Session: t.chat.SessionID, Exchange: e,
 		Mark: t.mark, Replaces: t.view.Replaces, Rebase: turn.Rebase,
+		Usage: t.used(reply),
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()

@@ -108,7 +108,10 @@ func (t *tee) decide(status int) {
 			t.flush() // the client need not wait for the last words
 			return t.end(r)
 		}
-		t.stream.Metadata = t.turn.meta.JSON()
+		t.stream.HideUsage = t.turn.edit.IncludeUsage
+		if !t.turn.plain {
+			t.stream.Metadata = t.turn.meta.JSON()
+		}
 	}
 	t.ResponseWriterWrapper.WriteHeader(status)
 }
@@ -159,7 +162,11 @@ func (t *tee) release() error {
 	}
 	t.Header().Del("Content-Length")
 	t.ResponseWriterWrapper.WriteHeader(http.StatusOK)
-	_, err := t.ResponseWriterWrapper.Write(openai.PrependMetadata(t.held.Bytes(), t.turn.meta.JSON()))
+	start := t.held.Bytes()
+	if !t.turn.plain {
+		start = openai.PrependMetadata(start, t.turn.meta.JSON())
+	}
+	_, err := t.ResponseWriterWrapper.Write(start)
 	t.held = bytes.Buffer{}
 	return err
 }
@@ -215,9 +222,13 @@ func (t *tee) finishJSON() error {
 		if !t.turn.save(t.ctx, r, t.left()) {
 			t.turn.meta.Memory.Saved = new(bool)
 		}
-		if with := openai.AddMetadata(body, t.turn.meta.JSON()); with != nil {
-			body = with
+		if !t.turn.plain {
+			if with := openai.AddMetadata(body, t.turn.meta.JSON()); with != nil {
+				body = with
+			}
 		}
+	} else {
+		t.turn.use(t.ctx, &openai.Reply{Usage: r.Usage})
 	}
 	t.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	t.ResponseWriterWrapper.WriteHeader(http.StatusOK)
@@ -261,13 +272,17 @@ func (t *tee) cutOff() {
 }
 
 func (t *tee) giveUp() {
-	if t.done || !t.left() {
+	if t.done {
 		return
 	}
-	t.done = true
 	r := new(openai.Reply)
 	if t.mode == events {
 		r = t.stream.Reply()
+	}
+	t.done = true
+	if !t.left() { // the router broke it off
+		t.turn.use(t.ctx, r)
+		return
 	}
 	t.turn.save(t.ctx, r, true)
 }

@@ -33,7 +33,7 @@ type form struct {
 
 // upload takes a file in, all or nothing.
 func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, who caller) error {
-	in, err := a.readForm(w, r)
+	in, err := a.readForm(w, r, a.maxFileOf(who))
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 	if err != nil {
 		return unreadable(err)
 	}
-	file, err := a.shared.CreateFile(r.Context(), who.tenant, store.File{
+	file, err := a.createFile(r.Context(), who, store.File{
 		ID: "file-" + rand.Text(), Name: in.name, Purpose: in.purpose,
 		Bytes: int64(len(in.content)), Digest: sha256.Sum256(in.content), Created: time.Now(),
 		Status: store.FileUploaded, Model: a.knowledge.Model(),
@@ -51,6 +51,10 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 	}
 	if errors.Is(err, store.ErrFilesOff) {
 		return openai.StatusError(http.StatusNotImplemented, "This service keeps no files.")
+	}
+	var full *openai.Error
+	if errors.As(err, &full) {
+		return full
 	}
 	if err != nil {
 		return &unavailable{err}
@@ -159,9 +163,9 @@ const (
 )
 
 // readForm reads the form of an upload, and checks it.
-func (a *App) readForm(w http.ResponseWriter, r *http.Request) (*form, error) {
+func (a *App) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
 	const envelope = 1 << 20 // what a form takes beside the file
-	r.Body = http.MaxBytesReader(w, r.Body, a.MaxFile+envelope)
+	r.Body = http.MaxBytesReader(w, r.Body, maxFile+envelope)
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, openai.Invalid("file", "Expected a multipart/form-data body with the fields 'file' and 'purpose'.")
@@ -175,7 +179,7 @@ func (a *App) readForm(w http.ResponseWriter, r *http.Request) (*form, error) {
 		if err != nil {
 			return nil, bodyError(err)
 		}
-		if err := in.take(p, a.MaxFile); err != nil {
+		if err := in.take(p, maxFile); err != nil {
 			return nil, err
 		}
 	}

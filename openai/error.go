@@ -13,6 +13,8 @@ const (
 
 	CodeInvalidAPIKey     = "invalid_api_key"
 	CodeRateLimitExceeded = "rate_limit_exceeded"
+	CodeInsufficientQuota = "insufficient_quota" // a type too
+	CodeModelNotFound     = "model_not_found"
 )
 
 // Error is an error as the OpenAI API reports it.
