@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -118,11 +119,17 @@ func (k *keyring) lookup(ctx context.Context, keys store.Keys, key string) (stor
 		k.known.add(digest, found)
 	}
 	plan, ok := k.plans[found.Plan]
-	if !ok || !found.Valid(time.Now()) {
+	if !ok || !found.Valid(time.Now()) || subtle.ConstantTimeCompare(found.Digest[:], digest[:]) != 1 {
 		return store.Key{}, Plan{}, errBadKey
 	}
 	return found, plan, nil
 }
+
+// forget has a key be looked up again, because it was changed.
+func (k *keyring) forget(digest [32]byte) { k.known.keys.Remove(digest) }
+
+// forgetAll is forget for all keys.
+func (k *keyring) forgetAll() { k.known.keys.Purge() }
 
 // ours reports whether a text is a service key, or looks like one: it must not
 // go anywhere.

@@ -27,7 +27,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if benchChild() || serveChild() {
+	if benchChild() || commandChild() || serveChild() {
 		return
 	}
 	home, err := os.MkdirTemp("", "backstory-test-")
@@ -67,6 +67,7 @@ type options struct {
 	site     string // more directives of the site
 	behind   string // what stands behind backstory; default: rewrite and reverse_proxy
 	keys     string // default: acme, beta and tiny
+	admin    string // the address of the admin API; default: none
 }
 
 func start(t *testing.T, o options) *site {
@@ -90,11 +91,14 @@ func (s *site) load(o options) {
 	if o.keys == "" {
 		o.keys = "key " + acme + " acme enterprise\nkey " + beta + " beta enterprise\nkey " + tiny + " tiny free"
 	}
+	if o.admin == "" {
+		o.admin = "off"
+	}
 	if o.behind == "" {
 		o.behind = "rewrite * /v1{uri}\nreverse_proxy " + o.upstream
 	}
 	config := fmt.Sprintf(`{
-		admin off
+		admin %s
 		persist_config off
 		auto_https off
 		backstory {
@@ -127,7 +131,7 @@ func (s *site) load(o options) {
 		handle_errors {
 			backstory_errors
 		}
-	}`, o.store, o.keys, o.app, s.log, o.site, o.behind)
+	}`, o.admin, o.store, o.keys, o.app, s.log, o.site, o.behind)
 	s.run(config)
 }
 

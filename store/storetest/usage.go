@@ -177,6 +177,9 @@ func testTenants(t *testing.T, b Backend) {
 				f.addUsage(tenant, march, 1)
 			}
 			f.used("a", march, 2)
+			if n, err := f.ForgetTenant(ctx, ""); err != nil || n != 0 {
+				f.Fatalf("of nobody it forgot %d keys, %v", n, err)
+			}
 			for _, want := range []int{2, 0} {
 				if n, err := f.ForgetTenant(ctx, "a"); err != nil || n != want {
 					f.Errorf("got %d, %v; want %d", n, err, want)

@@ -1,0 +1,125 @@
+package caddymodule
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+func init() {
+	caddy.RegisterModule(new(Admin))
+}
+
+// Admin is Backstory's part of Caddy's admin API: keys and tenants, of the
+// configuration that runs. Caddy keeps that API to loopback unless it is told
+// otherwise; see docs/admin-api.md.
+type Admin struct{}
+
+// CaddyModule returns the Caddy module information.
+func (*Admin) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "admin.api.backstory", New: func() caddy.Module { return new(Admin) }}
+}
+
+// The paths of the admin API.
+const (
+	adminKeys    = "/backstory/keys"
+	adminTenants = "/backstory/tenants"
+)
+
+// Routes returns the routes of the admin API.
+func (a *Admin) Routes() []caddy.AdminRoute {
+	var routes []caddy.AdminRoute
+	for pattern, serve := range map[string]func(*App, http.ResponseWriter, *http.Request) error{
+		adminKeys:          (*App).adminKeys,
+		adminKeys + "/":    (*App).adminKey,
+		adminTenants:       (*App).adminTenants,
+		adminTenants + "/": (*App).adminTenant,
+	} {
+		routes = append(routes, caddy.AdminRoute{Pattern: pattern, Handler: caddy.AdminHandlerFunc(
+			func(w http.ResponseWriter, r *http.Request) error { return adminServe(w, r, serve) })})
+	}
+	return routes
+}
+
+// adminServe has the app that runs serve a request.
+func adminServe(w http.ResponseWriter, r *http.Request, serve func(*App, http.ResponseWriter, *http.Request) error) error {
+	running, err := caddy.ActiveContext().AppIfConfigured("backstory")
+	if err != nil {
+		return adminError(http.StatusNotFound, "the running configuration has no backstory")
+	}
+	app := running.(*App)
+	select {
+	case <-app.ready:
+	case <-r.Context().Done():
+		return r.Context().Err()
+	}
+	app.shared.inUse.Add(1)
+	defer app.shared.inUse.Done()
+	return adminFailure(serve(app, w, r))
+}
+
+// adminFailure gives an error the status that goes with it.
+func adminFailure(err error) error {
+	var told caddy.APIError
+	switch {
+	case err == nil || errors.As(err, &told):
+		return err
+	case errors.Is(err, store.ErrNotFound):
+		return adminError(http.StatusNotFound, "there is no such thing")
+	case errors.Is(err, context.Canceled):
+		return err
+	}
+	return caddy.APIError{HTTPStatus: http.StatusServiceUnavailable, Err: err, Message: "the store can't be reached: " + err.Error()}
+}
+
+func adminError(status int, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return caddy.APIError{HTTPStatus: status, Err: err, Message: err.Error()}
+}
+
+func adminNotAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
+	w.Header().Set("Allow", allowed)
+	return adminError(http.StatusMethodNotAllowed, "not allowed to %s here; allowed: %s", r.Method, allowed)
+}
+
+// readAdmin reads a body of JSON; none is like {}.
+func readAdmin(r *http.Request, to any) error {
+	const most = 64 << 10
+	body, err := io.ReadAll(io.LimitReader(r.Body, most))
+	if err != nil {
+		return adminError(http.StatusBadRequest, "the body can't be read to its end")
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(string(body)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return adminError(http.StatusBadRequest, "the body must be a JSON object: %w", err)
+	}
+	return nil
+}
+
+// adminList is a list as the admin API answers it.
+type adminList[T any] struct {
+	Object string `json:"object"` // list
+	Data   []T    `json:"data"`
+}
+
+func writeAdminList[T any](w http.ResponseWriter, data []T) error {
+	if data == nil {
+		data = []T{}
+	}
+	return writeJSON(w, adminList[T]{"list", data})
+}
+
+// Interface guard
+var _ caddy.AdminRouter = (*Admin)(nil)

@@ -1,0 +1,270 @@
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// defaultGrace is how long a key that was rotated stays good.
+const defaultGrace = 24 * time.Hour
+
+// keyIDLength is how much of a key's digest, in hex, names the key.
+const keyIDLength = 12
+
+// keyEdits has one key at a time be changed: what is read is what is replaced.
+var keyEdits sync.Mutex
+
+// keyObject is a service key as the admin API shows it. The key itself is shown
+// when it is made, and never again.
+type keyObject struct {
+	Object    string `json:"object"` // service_key
+	ID        string `json:"id"`
+	Key       string `json:"key,omitempty"`
+	Tenant    string `json:"tenant"`
+	Plan      string `json:"plan"`
+	Name      string `json:"name,omitempty"`
+	Source    string `json:"source"` // store or configuration
+	Status    string `json:"status"` // active, expired, revoked, or no_plan: its plan isn't configured
+	CreatedAt int64  `json:"created_at,omitempty"`
+	ExpiresAt int64  `json:"expires_at,omitempty"` // Unix seconds; 0: never
+	RevokedAt int64  `json:"revoked_at,omitempty"`
+	// Replaces is the key that this one was made for, by rotation.
+	Replaces *keyObject `json:"replaces,omitempty"`
+}
+
+func (a *App) keyObject(k store.Key) *keyObject {
+	o := &keyObject{
+		Object: "service_key", ID: keyID(k.Digest), Tenant: k.Tenant, Plan: k.Plan, Name: k.Name,
+		Source: "store", Status: "active", CreatedAt: unix(k.Created), ExpiresAt: unix(k.Expires), RevokedAt: unix(k.Revoked),
+	}
+	if _, ok := a.keys.configured[k.Digest]; ok {
+		o.Source = "configuration"
+	}
+	_, planned := a.keys.plans[k.Plan]
+	switch {
+	case !k.Revoked.IsZero():
+		o.Status = "revoked"
+	case !k.Valid(time.Now()):
+		o.Status = "expired"
+	case !planned:
+		o.Status = "no_plan"
+	}
+	return o
+}
+
+func keyID(digest [32]byte) string { return hex.EncodeToString(digest[:])[:keyIDLength] }
+
+func unix(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// adminKeys lists the keys, or makes one.
+func (a *App) adminKeys(w http.ResponseWriter, r *http.Request) error {
+	switch r.Method {
+	case http.MethodGet:
+		keys, err := a.allKeys(r.Context(), r.URL.Query().Get("tenant"))
+		if err != nil {
+			return err
+		}
+		list := make([]*keyObject, len(keys))
+		for i, k := range keys {
+			list[i] = a.keyObject(k)
+		}
+		return writeAdminList(w, list)
+	case http.MethodPost:
+		return a.createKey(w, r)
+	}
+	return adminNotAllowed(w, r, "GET, POST")
+}
+
+// allKeys are those of the configuration, then those of the store, oldest
+// first.
+func (a *App) allKeys(ctx context.Context, tenant string) ([]store.Key, error) {
+	var keys []store.Key
+	for _, k := range a.keys.configured {
+		if tenant == "" || k.Tenant == tenant {
+			keys = append(keys, k)
+		}
+	}
+	slices.SortFunc(keys, func(x, y store.Key) int {
+		return cmp.Or(strings.Compare(x.Tenant, y.Tenant), slices.Compare(x.Digest[:], y.Digest[:]))
+	})
+	stored, err := a.shared.ListKeys(ctx, tenant)
+	for _, k := range stored {
+		if _, twice := a.keys.configured[k.Digest]; !twice {
+			keys = append(keys, k)
+		}
+	}
+	return keys, err
+}
+
+func (a *App) createKey(w http.ResponseWriter, r *http.Request) error {
+	var in struct {
+		Tenant    string `json:"tenant"`
+		Plan      string `json:"plan"`
+		Name      string `json:"name"`
+		ExpiresIn string `json:"expires_in"`
+	}
+	if err := readAdmin(r, &in); err != nil {
+		return err
+	}
+	if !tenantName.MatchString(in.Tenant) {
+		return adminError(http.StatusBadRequest, "tenant must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
+	}
+	if _, ok := a.keys.plans[in.Plan]; !ok {
+		return adminError(http.StatusBadRequest, "there is no plan %q", in.Plan)
+	}
+	if len(in.Name) > maxKeyName {
+		return adminError(http.StatusBadRequest, "name is longer than %d bytes", maxKeyName)
+	}
+	k := store.Key{Tenant: in.Tenant, Plan: in.Plan, Name: in.Name, Created: time.Now()}
+	if in.ExpiresIn != "" {
+		d, err := caddy.ParseDuration(in.ExpiresIn)
+		if err != nil || d <= 0 {
+			return adminError(http.StatusBadRequest, "expires_in must be a duration such as 90d, not %q", in.ExpiresIn)
+		}
+		k.Expires = k.Created.Add(d)
+	}
+	key, err := a.putNewKey(r.Context(), &k)
+	if err != nil {
+		return err
+	}
+	o := a.keyObject(k)
+	o.Key = key
+	return writeJSON(w, o)
+}
+
+// maxKeyName bounds the name that an operator gives a key.
+const maxKeyName = 256
+
+// putNewKey saves k under a key of its own, and returns that.
+func (a *App) putNewKey(ctx context.Context, k *store.Key) (key string, err error) {
+	key = newKey()
+	k.Digest = sha256.Sum256([]byte(key))
+	return key, a.shared.PutKey(ctx, *k)
+}
+
+// adminKey revokes or rotates one key.
+func (a *App) adminKey(w http.ResponseWriter, r *http.Request) error {
+	id, action, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, adminKeys+"/"), "/")
+	if action != "" && action != "revoke" && action != "rotate" {
+		return adminError(http.StatusNotFound, "a key can be revoked and rotated: %s/%s/revoke or /rotate", adminKeys, id)
+	}
+	if want := map[bool]string{true: http.MethodGet, false: http.MethodPost}[action == ""]; r.Method != want {
+		return adminNotAllowed(w, r, want)
+	}
+	keyEdits.Lock()
+	defer keyEdits.Unlock()
+	k, err := a.findKey(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	switch action {
+	case "revoke":
+		return a.revokeKey(w, r, k)
+	case "rotate":
+		return a.rotateKey(w, r, k)
+	}
+	return writeJSON(w, a.keyObject(k))
+}
+
+// findKey finds the key whose digest begins like id.
+func (a *App) findKey(ctx context.Context, id string) (store.Key, error) {
+	const least = 8
+	if len(id) < least {
+		return store.Key{}, adminError(http.StatusBadRequest, "a key is named by the id that the list shows; %q is too short", id)
+	}
+	keys, err := a.allKeys(ctx, "")
+	if err != nil {
+		return store.Key{}, err
+	}
+	keys = slices.DeleteFunc(keys, func(k store.Key) bool {
+		return !strings.HasPrefix(hex.EncodeToString(k.Digest[:]), strings.ToLower(id))
+	})
+	switch len(keys) {
+	case 0:
+		return store.Key{}, adminError(http.StatusNotFound, "there is no key %s", id)
+	case 1:
+		return keys[0], nil
+	}
+	return store.Key{}, adminError(http.StatusConflict, "%d keys begin with %s", len(keys), id)
+}
+
+// changeable refuses to change a key that stands in the configuration.
+func (a *App) changeable(k store.Key) error {
+	if _, ok := a.keys.configured[k.Digest]; ok {
+		return adminError(http.StatusConflict, "key %s stands in the configuration: change it there, and reload", keyID(k.Digest))
+	}
+	return nil
+}
+
+func (a *App) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
+	if err := a.changeable(k); err != nil {
+		return err
+	}
+	if k.Revoked.IsZero() {
+		k.Revoked = time.Now()
+		if err := a.shared.PutKey(r.Context(), k); err != nil {
+			return err
+		}
+	}
+	a.keys.forget(k.Digest)
+	return writeJSON(w, a.keyObject(k))
+}
+
+// rotateKey makes a key like k, with as long a life, and ends k after a time of
+// grace.
+func (a *App) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
+	var in struct {
+		Grace string `json:"grace"`
+	}
+	if err := readAdmin(r, &in); err != nil {
+		return err
+	}
+	grace := defaultGrace
+	if in.Grace != "" {
+		var err error
+		if grace, err = caddy.ParseDuration(in.Grace); err != nil || grace < 0 {
+			return adminError(http.StatusBadRequest, "grace must be a duration such as 24h, not %q", in.Grace)
+		}
+	}
+	if err := a.changeable(k); err != nil {
+		return err
+	}
+	now := time.Now()
+	if !k.Valid(now) {
+		return adminError(http.StatusConflict, "key %s is revoked or expired: create a new one", keyID(k.Digest))
+	}
+	fresh := store.Key{Tenant: k.Tenant, Plan: k.Plan, Name: k.Name, Created: now}
+	if !k.Expires.IsZero() {
+		fresh.Expires = now.Add(k.Expires.Sub(k.Created))
+	}
+	key, err := a.putNewKey(r.Context(), &fresh)
+	if err != nil {
+		return err
+	}
+	if end := now.Add(grace); k.Expires.IsZero() || end.Before(k.Expires) {
+		k.Expires = end
+	}
+	if err := a.shared.PutKey(r.Context(), k); err != nil {
+		return err
+	}
+	a.keys.forget(k.Digest)
+	o := a.keyObject(fresh)
+	o.Key, o.Replaces = key, a.keyObject(k)
+	return writeJSON(w, o)
+}

@@ -1,0 +1,162 @@
+package caddymodule
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// tenantObject is a tenant as the admin API lists it.
+type tenantObject struct {
+	Object string `json:"object"` // tenant
+	Tenant string `json:"tenant"`
+	Keys   int    `json:"keys"`   // that are good
+	Tokens int64  `json:"tokens"` // used this month, as far as they are counted
+}
+
+// adminTenants lists the tenants.
+func (a *App) adminTenants(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodGet {
+		return adminNotAllowed(w, r, "GET")
+	}
+	names, err := a.shared.Tenants(r.Context())
+	if err != nil {
+		return err
+	}
+	keys, err := a.allKeys(r.Context(), "")
+	if err != nil {
+		return err
+	}
+	good := map[string]int{}
+	for _, k := range keys {
+		if a.keyObject(k).Status == "active" {
+			good[k.Tenant]++
+		}
+	}
+	list := make([]tenantObject, len(names))
+	for i, name := range names {
+		list[i] = tenantObject{Object: "tenant", Tenant: name, Keys: good[name]}
+		if list[i].Tokens, err = a.shared.Usage(r.Context(), name, thisMonth()); err != nil {
+			return err
+		}
+	}
+	return writeAdminList(w, list)
+}
+
+// receipt says what was deleted of a tenant.
+type receipt struct {
+	Object   string `json:"object"` // tenant.deleted
+	Tenant   string `json:"tenant"`
+	Deleted  bool   `json:"deleted"`
+	Keys     int    `json:"keys"`
+	Sessions int    `json:"sessions"`
+	Messages int64  `json:"messages"`
+	Files    int    `json:"files"`
+	Bytes    int64  `json:"bytes"` // of the files
+	Chunks   int    `json:"chunks"`
+	Vectors  int    `json:"vectors"`
+	// ConfiguredKeys are good still: they stand in the configuration.
+	ConfiguredKeys int `json:"configured_keys"`
+}
+
+// adminTenant deletes a tenant.
+func (a *App) adminTenant(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodDelete {
+		return adminNotAllowed(w, r, "DELETE")
+	}
+	tenant := strings.TrimPrefix(r.URL.Path, adminTenants+"/")
+	if !tenantName.MatchString(tenant) {
+		return adminError(http.StatusBadRequest, "a tenant's name is 1 to 64 of a-z, 0-9, '.', '_' and '-'")
+	}
+	got, err := a.deleteTenant(r.Context(), tenant)
+	if err != nil {
+		return err
+	}
+	if *got == (receipt{ConfiguredKeys: got.ConfiguredKeys}) {
+		return adminError(http.StatusNotFound, "the store has nothing of a tenant %q", tenant)
+	}
+	got.Object, got.Tenant, got.Deleted = "tenant.deleted", tenant, true
+	return writeJSON(w, got)
+}
+
+// deleteTenant deletes all that the store has of a tenant: the keys first, so
+// that nothing comes after them. What requests under way still save is found by
+// another round, or when it is deleted again.
+func (a *App) deleteTenant(ctx context.Context, tenant string) (*receipt, error) {
+	got := new(receipt)
+	for _, k := range a.keys.configured {
+		if k.Tenant == tenant {
+			got.ConfiguredKeys++
+		}
+	}
+	for more := true; more; {
+		keys, err := a.shared.ForgetTenant(ctx, tenant)
+		got.Keys += keys
+		if err != nil {
+			return got, err
+		}
+		a.keys.forgetAll()
+		before := *got
+		if err := a.deleteSessions(ctx, tenant, got); err != nil {
+			return got, err
+		}
+		if err := a.deleteFiles(ctx, tenant, got); err != nil {
+			return got, err
+		}
+		more = *got != before
+	}
+	return got, nil
+}
+
+// deletePage is how many sessions or files are listed at once to be deleted.
+const deletePage = 500
+
+func (a *App) deleteSessions(ctx context.Context, tenant string, got *receipt) error {
+	for {
+		list, err := a.shared.ListSessions(ctx, tenant, "", deletePage)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, d := range list {
+			err := a.shared.DeleteSession(ctx, tenant, d.ID)
+			if errors.Is(err, store.ErrNotFound) {
+				continue // its tenant was faster
+			}
+			if err != nil {
+				return err
+			}
+			got.Sessions++
+			got.Messages += d.Messages
+		}
+	}
+}
+
+func (a *App) deleteFiles(ctx context.Context, tenant string, got *receipt) error {
+	for {
+		list, err := a.shared.ListFiles(ctx, tenant, store.FileQuery{Limit: deletePage})
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, f := range list {
+			err := a.shared.DeleteFile(ctx, tenant, f.ID)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			got.Files++
+			got.Bytes += f.Bytes
+			if f.Status == store.FileError {
+				continue // its chunks are gone already
+			}
+			got.Chunks += f.Chunks
+			if f.Model != "" {
+				got.Vectors += f.Chunks
+			}
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package caddymodule
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+)
+
+// operator speaks to the admin API of the instance that runs, as Caddy's own
+// commands do: it alone has the store open, and knows which keys it has cached.
+type operator struct {
+	address, config, adapter string
+	json                     bool
+	in                       *os.File
+	out, err                 io.Writer
+}
+
+// operate makes a subcommand. What do returns is the command's error.
+func operate(use, short string, args cobra.PositionalArgs, do func(o *operator, fl caddycmd.Flags) error) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: args}
+	c.Flags().String("address", "", "The address of the admin API (default localhost:2019, or as the configuration says)")
+	c.Flags().String("config", "", "The configuration that names the admin API")
+	c.Flags().String("adapter", "", "The adapter of that configuration")
+	c.Flags().Bool("json", false, "Write the admin API's JSON")
+	c.RunE = caddycmd.WrapCommandFuncForCobra(func(fl caddycmd.Flags) (int, error) {
+		o := &operator{
+			address: fl.String("address"), config: fl.String("config"), adapter: fl.String("adapter"),
+			json: fl.Bool("json"), in: os.Stdin, out: os.Stdout, err: os.Stderr,
+		}
+		if err := do(o, fl); err != nil {
+			return 1, err
+		}
+		return 0, nil
+	})
+	return c
+}
+
+// call sends a request to the admin API, reads the answer into to, and with
+// --json writes it out as it came; shown says that this was all there is to
+// show.
+func (o *operator) call(method, path string, in, to any) (shown bool, err error) {
+	address, err := caddycmd.DetermineAdminAPIAddress(o.address, nil, o.config, o.adapter)
+	if err != nil {
+		return false, err
+	}
+	var body io.Reader
+	if in != nil {
+		b, err := json.Marshal(in)
+		if err != nil {
+			return false, err
+		}
+		body = strings.NewReader(string(b))
+	}
+	reply, err := caddycmd.AdminAPIRequest(address, method, path, http.Header{}, body)
+	if err != nil {
+		return false, explainAdmin(address, err)
+	}
+	defer reply.Body.Close()
+	text, err := io.ReadAll(reply.Body)
+	if err != nil {
+		return false, fmt.Errorf("read the answer of %s: %w", address, err)
+	}
+	if o.json {
+		_, err := o.out.Write(text)
+		return true, err
+	}
+	return false, json.Unmarshal(text, to)
+}
+
+// explainAdmin says what an error of the admin API means, and what to do.
+func explainAdmin(address string, err error) error {
+	text := err.Error()
+	var told struct {
+		Error string `json:"error"`
+	}
+	if at := strings.IndexByte(text, '{'); at >= 0 && json.Unmarshal([]byte(text[at:]), &told) == nil && told.Error != "" {
+		return errors.New(told.Error)
+	}
+	if strings.Contains(text, syscall.ECONNREFUSED.Error()) || strings.Contains(text, syscall.ENOENT.Error()) {
+		return fmt.Errorf("no instance answers at %s; start one, or name its admin API with --address or --config", address)
+	}
+	if strings.Contains(text, "HTTP 404") {
+		return fmt.Errorf("what answers at %s has no Backstory", address)
+	}
+	return err
+}

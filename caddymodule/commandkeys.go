@@ -1,0 +1,133 @@
+package caddymodule
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/spf13/cobra"
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "keys",
+		Usage: "<command>",
+		Short: "Creates, lists, revokes and rotates service keys",
+		Long: `
+Manages the service keys of the running instance, over its admin API.
+
+A key is shown once, when it is made, on the standard output; only its digest is
+stored. A change takes effect at once in the instance that is asked, and within
+10 seconds in others that share its store. Keys that stand in the configuration
+are listed, and changed there.`,
+		CobraFunc: func(c *cobra.Command) {
+			create := operate("create --tenant <tenant> --plan <plan> [--expires <duration>] [--name <text>]", "Makes a key", cobra.NoArgs, createKeyCommand)
+			create.Flags().String("tenant", "", "Who the key belongs to: 1 to 64 of a-z, 0-9, '.', '_', '-'")
+			create.Flags().String("plan", "", "The plan that it names")
+			create.Flags().String("expires", "", "How long it is good, such as 90d (default: for good)")
+			create.Flags().String("name", "", "What it is for, to know it by")
+			list := operate("list [--tenant <tenant>]", "Lists the keys", cobra.NoArgs, listKeysCommand)
+			list.Flags().String("tenant", "", "Those of one tenant alone")
+			revoke := operate("revoke <id>", "Ends a key; with - for the id, the key is read from the standard input", cobra.ExactArgs(1), revokeKeyCommand)
+			rotate := operate("rotate <id> [--grace <duration>]", "Makes a key like another, which ends after a time of grace", cobra.ExactArgs(1), rotateKeyCommand)
+			rotate.Flags().String("grace", defaultGrace.String(), "How long the old key stays good; 0s: not at all")
+			c.AddCommand(create, list, revoke, rotate)
+		},
+	})
+}
+
+func createKeyCommand(o *operator, fl caddycmd.Flags) error {
+	in := map[string]string{"tenant": fl.String("tenant"), "plan": fl.String("plan"), "name": fl.String("name"), "expires_in": fl.String("expires")}
+	var k keyObject
+	if shown, err := o.call(http.MethodPost, adminKeys, in, &k); err != nil || shown {
+		return err
+	}
+	return o.showNewKey(&k)
+}
+
+// showNewKey writes the key alone to the standard output, for scripts, and what
+// it is to the other.
+func (o *operator) showNewKey(k *keyObject) error {
+	if err := writeKeys(o.err, []*keyObject{k}); err != nil {
+		return err
+	}
+	fmt.Fprint(o.err, "\nThe key, shown this once; clients send it in the header serviceKey:\n\n")
+	_, err := fmt.Fprintln(o.out, k.Key)
+	return err
+}
+
+func listKeysCommand(o *operator, fl caddycmd.Flags) error {
+	var list adminList[*keyObject]
+	path := adminKeys
+	if tenant := fl.String("tenant"); tenant != "" {
+		path += "?tenant=" + url.QueryEscape(tenant)
+	}
+	if shown, err := o.call(http.MethodGet, path, nil, &list); err != nil || shown {
+		return err
+	}
+	return writeKeys(o.out, list.Data)
+}
+
+func revokeKeyCommand(o *operator, fl caddycmd.Flags) error {
+	id, err := o.keyID(fl.Arg(0))
+	if err != nil {
+		return err
+	}
+	var k keyObject
+	if shown, err := o.call(http.MethodPost, adminKeys+"/"+url.PathEscape(id)+"/revoke", nil, &k); err != nil || shown {
+		return err
+	}
+	return writeKeys(o.out, []*keyObject{&k})
+}
+
+// keyID is the id given, or that of the key on the standard input: what stands
+// on the command line, others on the machine can read.
+func (o *operator) keyID(arg string) (string, error) {
+	if arg != "-" {
+		return arg, nil
+	}
+	line, err := bufio.NewReader(o.in).ReadString('\n')
+	if err != nil && err != io.EOF { //nolint:errorlint // as ReadString documents it
+		return "", err
+	}
+	digest := sha256.Sum256([]byte(strings.TrimSpace(line)))
+	return hex.EncodeToString(digest[:])[:2*keyIDLength], nil
+}
+
+func rotateKeyCommand(o *operator, fl caddycmd.Flags) error {
+	var k keyObject
+	path := adminKeys + "/" + url.PathEscape(fl.Arg(0)) + "/rotate"
+	if shown, err := o.call(http.MethodPost, path, map[string]string{"grace": fl.String("grace")}, &k); err != nil || shown {
+		return err
+	}
+	fmt.Fprintf(o.err, "The old key, %s, is good until %s.\n\n", k.Replaces.ID, day(k.Replaces.ExpiresAt))
+	return o.showNewKey(&k)
+}
+
+func writeKeys(to io.Writer, list []*keyObject) error {
+	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tTENANT\tPLAN\tNAME\tSTATUS\tCREATED\tEXPIRES\tSOURCE")
+	for _, k := range list {
+		// A name could hold what a terminal obeys.
+		name := strings.Trim(fmt.Sprintf("%q", k.Name), `"`)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Tenant, k.Plan, cmp.Or(name, "-"), k.Status, day(k.CreatedAt), day(k.ExpiresAt), k.Source)
+	}
+	return w.Flush()
+}
+
+// day shows a time that is set.
+func day(unix int64) string {
+	if unix == 0 {
+		return "-"
+	}
+	return time.Unix(unix, 0).UTC().Format("2006-01-02 15:04Z")
+}

@@ -1,0 +1,95 @@
+package caddymodule
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "tenants",
+		Usage: "<command>",
+		Short: "Lists and deletes tenants",
+		Long: `
+Lists the tenants that the running instance's store has anything of, and deletes
+all that it has of one: keys, sessions, files and what was counted. Speaks to
+the instance's admin API.
+
+Other instances that share the store may know the tenant's keys for 10 seconds
+more, and save what requests under way bring: to be sure, delete it again after
+that.`,
+		CobraFunc: func(c *cobra.Command) {
+			list := operate("list", "Lists the tenants", cobra.NoArgs, listTenantsCommand)
+			rm := operate("rm <tenant> [--yes]", "Deletes everything of a tenant, and says what that was", cobra.ExactArgs(1), removeTenantCommand)
+			rm.Flags().Bool("yes", false, "Don't ask")
+			c.AddCommand(list, rm)
+		},
+	})
+}
+
+func listTenantsCommand(o *operator, _ caddycmd.Flags) error {
+	var list adminList[tenantObject]
+	if shown, err := o.call(http.MethodGet, adminTenants, nil, &list); err != nil || shown {
+		return err
+	}
+	w := tabwriter.NewWriter(o.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "TENANT\tKEYS\tTOKENS THIS MONTH")
+	for _, t := range list.Data {
+		fmt.Fprintf(w, "%s\t%d\t%s\n", t.Tenant, t.Keys, humanize.Comma(t.Tokens))
+	}
+	return w.Flush()
+}
+
+func removeTenantCommand(o *operator, fl caddycmd.Flags) error {
+	tenant := fl.Arg(0)
+	if !fl.Bool("yes") {
+		if err := o.confirm(tenant); err != nil {
+			return err
+		}
+	}
+	var got receipt
+	if shown, err := o.call(http.MethodDelete, adminTenants+"/"+url.PathEscape(tenant), nil, &got); err != nil || shown {
+		return err
+	}
+	w := tabwriter.NewWriter(o.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(w, "deleted\t%s\n", got.Tenant)
+	for _, row := range []struct {
+		name string
+		n    int64
+	}{
+		{"keys", int64(got.Keys)}, {"sessions", int64(got.Sessions)}, {"messages", got.Messages},
+		{"files", int64(got.Files)}, {"bytes of files", got.Bytes}, {"chunks", int64(got.Chunks)}, {"vectors", int64(got.Vectors)},
+	} {
+		fmt.Fprintf(w, "%s\t%s\n", row.name, humanize.Comma(row.n))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if got.ConfiguredKeys > 0 {
+		fmt.Fprintf(o.err, "\n%d of its keys stand in the configuration, and are still good: take them out there, and reload.\n", got.ConfiguredKeys)
+	}
+	return nil
+}
+
+// confirm has a person type the tenant's name.
+func (o *operator) confirm(tenant string) error {
+	if !term.IsTerminal(int(o.in.Fd())) {
+		return errors.New("this deletes everything of the tenant; say --yes where nobody can be asked")
+	}
+	fmt.Fprintf(o.err, "This deletes everything of tenant %s for good. Type its name to go on: ", tenant)
+	line, err := bufio.NewReader(o.in).ReadString('\n')
+	if err != nil || strings.TrimSpace(line) != tenant {
+		return errors.New("nothing was deleted")
+	}
+	return nil
+}
