@@ -2,7 +2,6 @@ package caddymodule
 
 import (
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"sync"
@@ -130,39 +129,6 @@ func (a *App) parse(w *replyWriter, r *http.Request, ext openai.Extension) (*tur
 	}
 	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	return &turn{id: w.id, chat: chat, model: a.modelFor(chat.Model), retried: retries > 0}, nil
-}
-
-// readBody reads the whole body, up to the limit.
-func (a *App) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, openai.StatusError(http.StatusUnsupportedMediaType,
-			"A request body with Content-Encoding %q can't be read; send it uncompressed.", encoding)
-	}
-	r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
-	var body []byte
-	var err error
-	if n := r.ContentLength; n > 0 && n <= a.MaxBody {
-		body = make([]byte, n)
-		_, err = io.ReadFull(r.Body, body)
-	} else {
-		body, err = io.ReadAll(r.Body)
-	}
-	return body, bodyError(err)
-}
-
-// bodyError says what an error of reading the body means.
-func bodyError(err error) error {
-	var tooLarge *http.MaxBytesError
-	var handler caddyhttp.HandlerError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &tooLarge):
-		return openai.StatusError(http.StatusRequestEntityTooLarge, "The request body is larger than %d bytes.", tooLarge.Limit)
-	case errors.As(err, &handler): // Caddy's own request_body limit
-		return err
-	}
-	return openai.Invalid("", "The request body could not be read to its end.")
 }
 
 // gatherRequest names what the store has to tell.

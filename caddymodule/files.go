@@ -156,7 +156,10 @@ const (
 
 // searchFiles shows what retrieval finds.
 func (a *App) searchFiles(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, who caller) error {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxQueryBody))
+	if err := openBody(w, r, maxQueryBody); err != nil {
+		return err
+	}
+	body, err := io.ReadAll(r.Body)
 	if err := bodyError(err); err != nil {
 		return err
 	}

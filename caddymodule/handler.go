@@ -121,6 +121,7 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if r.URL.Path == usagePath {
 		return h.app.usage(w, r, who)
 	}
+	r.Body = unclosed{r.Body}
 	seen.begin(stageRouter)
 	return h.app.passOn(w, r, next, who)
 }

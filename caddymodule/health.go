@@ -46,10 +46,10 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	switch r.URL.Path {
 	case "/healthz":
-		writeBody(w, http.StatusOK, []byte(`{"status":"ok"}`))
+		writeBody(newReplyWriter(w, r), http.StatusOK, []byte(`{"status":"ok"}`))
 		return nil
 	case "/readyz":
-		h.ready(w, r)
+		h.ready(newReplyWriter(w, r), r)
 		return nil
 	}
 	return next.ServeHTTP(w, r)

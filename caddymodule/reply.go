@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"math"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -19,7 +21,8 @@ import (
 // replyWriter adds our headers to whatever reply is written.
 type replyWriter struct {
 	*caddyhttp.ResponseWriterWrapper
-	id          string // of the request
+	id          string                    // of the request
+	log         *caddyhttp.ExtraLogFields // of the access log
 	rate        store.Rate
 	counted     bool
 	used        int64 // tokens this month, where count has learnt it
@@ -31,15 +34,33 @@ type replyWriter struct {
 }
 
 func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
-	id := ""
-	if repl, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer); ok {
-		id, _ = repl.GetString("http.request.uuid")
+	id := requestID(r.Context())
+	log, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields)
+	if !ok {
+		log = new(caddyhttp.ExtraLogFields)
 	}
+	log.Set(zap.String("request_id", id))
 	return &replyWriter{
 		ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
 		id:                    id,
+		log:                   log,
 		seen:                  seen{start: time.Now()},
 	}
+}
+
+// requestID is the id of the request that a context belongs to.
+func requestID(ctx context.Context) string {
+	repl, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return ""
+	}
+	id, _ := repl.GetString("http.request.uuid")
+	return id
+}
+
+// requestLogger logs on behalf of a request.
+func (a *App) requestLogger(ctx context.Context) *zap.Logger {
+	return a.logger.With(zap.String("request_id", requestID(ctx)))
 }
 
 // setRate keeps the rate for the reply's headers, and refuses the request
@@ -72,8 +93,10 @@ func (w *replyWriter) WriteHeader(status int) {
 		w.seen.answered()
 		header := w.Header()
 		header["Server-Timing"] = append(header["Server-Timing"], w.seen.serverTiming())
-		if header.Get("X-Request-Id") == "" {
+		if theirs := header.Get("X-Request-Id"); theirs == "" {
 			header.Set("X-Request-Id", w.id)
+		} else {
+			w.log.Set(zap.String("router_request_id", theirs))
 		}
 		if w.counted {
 			header.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(w.rate.Limit))

@@ -3,6 +3,7 @@ package caddymodule_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -53,10 +54,12 @@ const (
 // site is a running Caddy with Backstory, on a loopback port. A process runs
 // one at a time.
 type site struct {
-	t    *testing.T
-	url  string // ends in /api/v1
-	root string
-	log  string // path of the log file
+	t      *testing.T
+	url    string // ends in /api/v1
+	root   string
+	scheme string // default: http
+	log    string // path of the log file
+	client http.Client
 }
 
 // options adjust a site; the zero value is a fresh store and hashing.
@@ -68,6 +71,8 @@ type options struct {
 	behind   string // what stands behind backstory; default: rewrite and reverse_proxy
 	keys     string // default: acme, beta and tiny
 	admin    string // the address of the admin API; default: none
+	global   string // more global options
+	address  string // of the site; default: http://127.0.0.1:0
 }
 
 func start(t *testing.T, o options) *site {
@@ -94,6 +99,9 @@ func (s *site) load(o options) {
 	if o.admin == "" {
 		o.admin = "off"
 	}
+	if o.address == "" {
+		o.address = "http://127.0.0.1:0"
+	}
 	if o.behind == "" {
 		o.behind = "rewrite * /v1{uri}\nreverse_proxy " + o.upstream
 	}
@@ -106,6 +114,7 @@ func (s *site) load(o options) {
 			%s
 			%s
 		}
+		%s
 		log {
 			level DEBUG
 			output file %s
@@ -114,7 +123,7 @@ func (s *site) load(o options) {
 			}
 		}
 	}
-	http://127.0.0.1:0 {
+	%s {
 		bind 127.0.0.1
 		log
 		%s
@@ -131,7 +140,8 @@ func (s *site) load(o options) {
 		handle_errors {
 			backstory_errors
 		}
-	}`, o.admin, o.store, o.keys, o.app, s.log, o.site, o.behind)
+	}`, o.admin, o.store, o.keys, o.app, o.global, s.log, o.address, o.site, o.behind)
+	s.scheme, _, _ = strings.Cut(o.address, ":")
 	s.run(config)
 }
 
@@ -151,7 +161,7 @@ func (s *site) run(config string) {
 		s.t.Fatal(err)
 	}
 	for _, server := range app.(*caddyhttp.App).Servers {
-		s.root = "http://" + server.Listeners()[0].Addr().String()
+		s.root = cmp.Or(s.scheme, "http") + "://" + server.Listeners()[0].Addr().String()
 		s.url = s.root + "/api/v1"
 	}
 }
@@ -186,7 +196,7 @@ func (s *site) request(method, path, key string, body io.Reader, header ...strin
 
 func (s *site) do(r *http.Request) reply {
 	s.t.Helper()
-	res, err := http.DefaultClient.Do(r)
+	res, err := s.client.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -374,7 +384,7 @@ type events struct {
 func (s *site) stream(key, text, extra string) *events {
 	s.t.Helper()
 	r := s.request("POST", "/chat/completions", key, strings.NewReader(chatBody(text, `"stream":true,`+extra)))
-	res, err := http.DefaultClient.Do(r)
+	res, err := s.client.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/openai"
 )
@@ -95,6 +96,8 @@ func (t *tee) decide(status int) {
 	t.turn.seen.answered()
 	t.mode = t.modeFor(status)
 	switch t.mode {
+	case pass:
+		t.unread(status)
 	case hold:
 		return // the length isn't known yet
 	case events:
@@ -114,6 +117,20 @@ func (t *tee) decide(status int) {
 		}
 	}
 	t.ResponseWriterWrapper.WriteHeader(status)
+}
+
+// unread tells of a reply that should be saved and can't be read, such as one
+// that the router compressed without being asked. There is no place for
+// metadata in it: a header says so.
+func (t *tee) unread(status int) {
+	if status >= 300 || t.turn.chat.SessionID == "" || !t.turn.chat.SaveToMemory {
+		return
+	}
+	header := t.Header()
+	header.Set("X-Backstory-Saved", "false")
+	t.turn.app.logger.Error("the exchange was not saved: the reply is no chat completion that can be read",
+		zap.String("request_id", t.turn.id), zap.Int("status", status),
+		zap.String("content_type", header.Get("Content-Type")), zap.String("content_encoding", header.Get("Content-Encoding")))
 }
 
 func (t *tee) modeFor(status int) mode {

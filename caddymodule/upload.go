@@ -104,7 +104,7 @@ func (a *App) ingest(ctx context.Context, via embed.Caller, tenant, id string, p
 		return store.FileProcessed, nil
 	}
 	if e := a.shared.DeleteFile(context.WithoutCancel(ctx), tenant, id); e != nil && !errors.Is(e, store.ErrNotFound) {
-		a.logger.Error("could not remove a file that was not indexed", zap.String("file", id), zap.Error(e))
+		a.requestLogger(ctx).Error("could not remove a file that was not indexed", zap.String("file", id), zap.Error(e))
 	}
 	return "", uploadError(err)
 }
@@ -115,10 +115,10 @@ func (a *App) report(ctx context.Context, tenant, id string, err error) {
 	if err == nil || errors.Is(err, store.ErrDeleted) {
 		return
 	}
-	a.logger.Error("a file could not be indexed", zap.String("file", id), zap.Error(err))
+	a.requestLogger(ctx).Error("a file could not be indexed", zap.String("file", id), zap.Error(err))
 	err = a.shared.FinishFile(context.WithoutCancel(ctx), tenant, id, store.FileError, uploadError(err).Error())
 	if err != nil && !errors.Is(err, store.ErrDeleted) {
-		a.logger.Error("could not mark a file as failed", zap.String("file", id), zap.Error(err))
+		a.requestLogger(ctx).Error("could not mark a file as failed", zap.String("file", id), zap.Error(err))
 	}
 }
 
@@ -165,7 +165,9 @@ const (
 // readForm reads the form of an upload, and checks it.
 func (a *App) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
 	const envelope = 1 << 20 // what a form takes beside the file
-	r.Body = http.MaxBytesReader(w, r.Body, maxFile+envelope)
+	if err := openBody(w, r, maxFile+envelope); err != nil {
+		return nil, err
+	}
 	parts, err := r.MultipartReader()
 	if err != nil {
 		return nil, openai.Invalid("file", "Expected a multipart/form-data body with the fields 'file' and 'purpose'.")

@@ -66,6 +66,7 @@ func Invalid(param, format string, args ...any) *Error {
 // StatusError is an error of the given status with the type that goes with it.
 func StatusError(status int, format string, args ...any) *Error {
 	e := &Error{Status: status, Message: fmt.Sprintf(format, args...), Type: TypeInvalidRequest}
+	e.Final = status == http.StatusConflict || status == http.StatusNotImplemented
 	switch {
 	case status == http.StatusUnauthorized:
 		e.Code = CodeInvalidAPIKey
