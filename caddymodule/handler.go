@@ -201,6 +201,11 @@ func (a *App) fail(w *replyWriter, r *http.Request, err error) {
 	if w.wroteHeader {
 		return // too late to say anything
 	}
+	if r.ProtoMajor == 1 && r.Header.Get("Expect") != "" {
+		// The client waits for leave to send its body, and the server, behind
+		// Caddy's own reader, for the body to read on. Nobody wants it.
+		w.Header().Set("Connection", "close")
+	}
 	writeError(w, reply)
 }
 
