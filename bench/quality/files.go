@@ -65,17 +65,17 @@ func (l *library) ask(ctx context.Context, s *server, tenant string, budget int)
 		if err != nil {
 			return fmt.Errorf("question %s: %w", q.Query, err)
 		}
-		context, err := contextOf(p.Messages, q.Text)
+		given, err := contextOf(p.Messages, q.Text)
 		if err != nil {
 			return fmt.Errorf("question %s: %w", q.Query, err)
 		}
-		prompted := newPrompted(context.text)
+		prompted := newPrompted(given.text)
 		for _, excerpt := range q.MustContain {
 			if w := wordsOf(excerpt); prompted.includesExcerpt(&w) {
 				answers[i].found++
 			}
 		}
-		answers[i].tokens = max(context.tokens, p.added())
+		answers[i].tokens = max(given.tokens, p.added())
 		return nil
 	})
 	var full, share, size, over mean

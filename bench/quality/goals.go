@@ -56,8 +56,7 @@ var goalTable = map[goalKey]goals{
 	{sectionRobust, "docs", "", "", 0}: {"passed": 1},
 }
 
-// goalsOf are the goals for a row; the last two exchanges and the budget are to
-// be kept everywhere.
+// goalsOf are the goals for a row, by figure; nil: there are none.
 func goalsOf(r *row) goals {
 	return goalTable[goalKey{r.Section, r.Collection, r.System, r.Category, r.Budget}]
 }

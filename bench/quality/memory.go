@@ -109,13 +109,13 @@ func (c *conversations) ask(ctx context.Context, s *server, v variant, budget in
 		if err != nil {
 			return fmt.Errorf("question %d: %w", i+1, err)
 		}
-		context, err := contextOf(p.Messages, q.Question)
+		given, err := contextOf(p.Messages, q.Question)
 		if err != nil {
 			return fmt.Errorf("question %d: %w", i+1, err)
 		}
 		a := &answers[i]
-		a.judge(context.text, q, evidence[q.Session])
-		a.tokens = max(context.tokens, p.added())
+		a.judge(given.text, q, evidence[q.Session])
+		a.tokens = max(given.tokens, p.added())
 		if end := last[q.Session]; end != nil {
 			kept := contains(p.Messages, end)
 			a.lastTwo = &kept
