@@ -24,6 +24,7 @@ const (
 //	x-same-bytes     the same, where plain Caddy carries what the router gets
 //	                 from Backstory, history and all
 //	x-50, p50-x-50   CPU time and median latency, by those of a session of 50
+//	                 messages; x-500, p50-x-500 by those of a session of 500
 //	x-added          the time added until the first chunk, by what plain Caddy
 //	                 adds
 //	us, …-us         what was compared, in microseconds of a request or chunk
@@ -35,6 +36,7 @@ func BenchmarkProxy(b *testing.B) {
 	p := startProxies(b, func(f *filler) {
 		f.add("10", 10)
 		f.add("50", 50)
+		f.add("500", 500)
 		f.add("10000", 10_000)
 		for i := range perRound / uses * (rounds + 1) {
 			f.add(fmt.Sprint("saved-", i), 8)
@@ -50,7 +52,7 @@ func BenchmarkProxy(b *testing.B) {
 	for _, n := range []int{10, 50} {
 		once(b, fmt.Sprintf("json/%d-messages", n), func(b *testing.B) figures {
 			session := fmt.Sprint(n)
-			p.check(b, session, n)
+			p.check(b, session, "historyMessages", n)
 			c := p.compare(b, perRound, plain(""), plain(history(n)), ours(session))
 			return c[2].by(1, versus{"caddy", c[0]}, versus{"same-bytes", c[1]})
 		})
@@ -58,22 +60,24 @@ func BenchmarkProxy(b *testing.B) {
 	// A session holds 8 messages, then 10, then 12: 10 on the average.
 	once(b, "json/10-messages-saved", func(b *testing.B) figures {
 		const sessions = perRound / uses
-		p.check(b, "saved-0", 8)
+		p.check(b, "saved-0", "historyMessages", 8)
 		c := p.compare(b, perRound, plain(""), plain(history(10)), way{"/backstory/v1", 0, func(i int) string {
 			return question(i, "", fmt.Sprintf(`"sessionId":"saved-%d"`, i/perRound*sessions+i%sessions))
 		}})
 		return c[2].by(1, versus{"caddy", c[0]}, versus{"same-bytes", c[1]})
 	})
-	// Both sessions give the newest 50 messages.
+	// The last two don't fit: older messages are recalled, from each of which
+	// as much is supplied. Every message holds the words asked for.
 	once(b, "json/10000-messages", func(b *testing.B) figures {
-		p.check(b, "10000", 50)
-		c := p.compare(b, perRound, ours("50"), ours("10000"))
-		f := c[1].by(1, versus{"50", c[0]})
-		f["p50-x-50"] = ratio(c[1].p50, c[0].p50)
+		p.check(b, "500", "recalledMessages", 1)
+		p.check(b, "10000", "recalledMessages", 1)
+		c := p.compare(b, perRound, ours("50"), ours("500"), ours("10000"))
+		f := c[2].by(1, versus{"50", c[0]}, versus{"500", c[1]})
+		f["p50-x-50"], f["p50-x-500"] = ratio(c[2].p50, c[0].p50), ratio(c[2].p50, c[1].p50)
 		return f
 	})
 	once(b, "stream/chunk", func(b *testing.B) figures {
-		p.check(b, "stream-0", 10)
+		p.check(b, "stream-0", "historyMessages", 10)
 		c := p.compare(b, streams,
 			way{"/caddy/v1", chunks, func(i int) string { return question(i, "", `"stream":true`) }},
 			way{"/backstory/v1", chunks, func(i int) string {
