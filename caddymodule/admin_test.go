@@ -200,7 +200,7 @@ func TestADeletedTenantLeavesNothing(t *testing.T) {
 	o.ok(o.upload(key, "a.txt", "The answer is forty-two."))
 	o.ok(o.upload(acme, "a.txt", "The answer is forty-two."))
 	list := o.must("tenants", "list")
-	if !strings.Contains(list, "gamma") || !strings.Contains(list, "acme") || !strings.Contains(list, " 6\n") {
+	if !strings.Contains(list, "gamma") || !strings.Contains(list, "acme") || !strings.Contains(list, " 6\n") || !strings.Contains(list, "tiny") {
 		t.Errorf("got\n%s", list)
 	}
 	got := gjson.Parse(o.must("tenants", "rm", "gamma", "--yes", "--json"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/backstory-proxy/backstory/store"
@@ -32,6 +33,9 @@ func (a *App) adminTenants(w http.ResponseWriter, r *http.Request) error {
 	}
 	good := map[string]int{}
 	for _, k := range keys {
+		if at, there := slices.BinarySearch(names, k.Tenant); !there { // of the configuration alone
+			names = slices.Insert(names, at, k.Tenant)
+		}
 		if a.keyObject(k).Status == "active" {
 			good[k.Tenant]++
 		}
