@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -110,7 +111,7 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 	for {
 		reply, err := s.tryAppend(ctx, &a, &e, replaces, expected, b)
 		if err != nil {
-			if !errors.Is(err, errTooFewReplicas) { // there it is saved
+			if !errors.Is(err, errTooFewReplicas) || reply.outcome != appendSaved {
 				s.uncount(ctx, b)
 			}
 			return 0, failure(ctx, err)
@@ -180,10 +181,12 @@ func (s *Store) appendAll(ctx context.Context, tenant, session string, mark stor
 		c.args = append(c.args, idDigest(e.ID), len(e.Messages), e.Tokens(), encodeExchange(e))
 	}
 	b.listed.Score = float64(now.UnixMicro())
-	if err := s.save(ctx, c, b); err != nil {
+	err := s.save(ctx, c, b)
+	if err != nil && !errors.Is(err, errTooFewReplicas) { // which come on top of a reply
 		return appendReply{}, err
 	}
-	return readAppend(c.cmd)
+	reply, badReply := readAppend(c.cmd)
+	return reply, cmp.Or(err, badReply)
 }
 
 // save runs the append, and writes what goes with it in the same trip.

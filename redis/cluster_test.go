@@ -105,10 +105,13 @@ func TestCluster(t *testing.T) {
 	t.Run("an append that no replica confirms doesn't count as saved", func(t *testing.T) {
 		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, WaitTimeout: 10 * time.Millisecond, unindexed: true})
 		for range 2 { // the second time it is there already
-			_, err := s.Append(context.Background(), store.Append{Tenant: "a", Session: "s", Exchange: sample("e")})
+			_, err := s.Append(context.Background(), store.Append{Tenant: "a", Session: "s", Exchange: sample("e"), Usage: store.Used{Month: march, Tokens: 5}})
 			if !errors.Is(err, errTooFewReplicas) {
 				t.Errorf("got %v", err)
 			}
+		}
+		if n, err := s.Usage(context.Background(), "a", march); err != nil || n != 5 {
+			t.Errorf("%d tokens were counted, %v; want 5", n, err)
 		}
 	})
 }

@@ -3,9 +3,10 @@
 //
 // go-redis carries everything. What must be atomic is a script, whose keys share
 // one slot: a session's keys have one hash tag, a tenant's another; see layout.
-// What crosses the two, the list of a tenant's sessions, isn't atomic with the
-// sessions and is repaired when it is read. A chat request costs one trip
-// before the model, Gather, and one after, Append.
+// What crosses the two, the list of a tenant's sessions and the count of its
+// tokens, isn't atomic with the sessions: the list is repaired when it is read,
+// the count when an append fails. A chat request costs one trip before the
+// model, Gather, and one after, Append.
 //
 // Search is the server's search module: redisearch-go builds its commands, over
 // a connection that hands them to the same go-redis client; see conn. What a
