@@ -1,6 +1,9 @@
 package openai_test
 
 import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -149,6 +152,33 @@ func FuzzUsageScanner(f *testing.F) {
 			if n := u.Get("prompt_tokens"); n.Raw == "5" && whole.Usage().Prompt != 5 {
 				t.Fatalf("overlooked in %s", in)
 			}
+		}
+	})
+}
+
+// FuzzStreamHidesUsage splits streams anywhere: what the client gets must not
+// depend on it, and lack nothing where there is no usage to hide.
+func FuzzStreamHidesUsage(f *testing.F) {
+	f.Add(uint64(1), uint8(1), []byte(nil))
+	f.Add(uint64(2), uint8(3), []byte("data: {\"choices\":[],\r\ndata: \"usage\":{}}\r\n: c\r\n\r\ndata: [DONE]\r\n"))
+	f.Fuzz(func(t *testing.T, seed uint64, size uint8, stream []byte) {
+		if len(stream) == 0 || seed%2 == 0 {
+			stream = append(plausible(rand.New(rand.NewPCG(seed, 0))), stream...)
+		}
+		run := func(size int) *recorder {
+			r := newRecorder("", "")
+			r.HideUsage = true
+			for part := range slices.Chunk(stream, max(size, 1)) {
+				r.write(t, string(part))
+			}
+			return r.close(t)
+		}
+		one, many := run(len(stream)), run(int(size))
+		if one.got.String() != many.got.String() || one.ends != many.ends || one.Reply().Usage != many.Reply().Usage {
+			t.Fatalf("of\n%q\nthe client got\n%q\nin one piece, and in many\n%q", stream, one.got.String(), many.got.String())
+		}
+		if !bytes.Contains(stream, []byte("usage")) && !bytes.Contains(stream, []byte(`\u`)) && one.got.String() != string(stream) {
+			t.Fatalf("the client got\n%q\nof\n%q", one.got.String(), stream)
 		}
 	})
 }
