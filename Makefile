@@ -46,7 +46,7 @@ lint: ## go vet, gofmt and staticcheck
 	$(NOCGO) $(GO) tool -modfile=tools/go.mod staticcheck -tags $(TAGS) ./...
 
 .PHONY: test-clients
-test-clients: build ## drive ./backstory with the OpenAI SDKs for Node and Go
+test-clients: build ## drive ./backstory with clients that others wrote
 	./clients/run.sh
 
 .PHONY: bench

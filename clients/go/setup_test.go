@@ -32,13 +32,9 @@ func TestMain(m *testing.M) {
 // connect returns a client of the service. It doesn't retry, so that every
 // request counts once.
 func connect(serviceKey, routerKey string) openai.Client {
-	return openai.NewClient(
-		option.WithBaseURL(os.Getenv("BASE_URL")),
-		option.WithAPIKey(routerKey),
-		option.WithHeader("serviceKey", serviceKey),
-		option.WithMaxRetries(0),
-		option.WithRequestTimeout(30*time.Second),
-	)
+	client := connectWith(os.Getenv("BASE_URL"), routerKey, serviceKey)
+	client.Options = append(client.Options, option.WithMaxRetries(0), option.WithRequestTimeout(30*time.Second))
+	return openai.NewClient(client.Options...)
 }
 
 func good() openai.Client {
@@ -47,7 +43,7 @@ func good() openai.Client {
 
 func newSession() string { return "go " + rand.Text() }
 
-func session(id string) option.RequestOption { return option.WithJSONSet("sessionId", id) }
+func session(id string) option.RequestOption { return inSession(id) }
 
 func says(messages ...openai.ChatCompletionMessageParamUnion) openai.ChatCompletionNewParams {
 	return openai.ChatCompletionNewParams{Model: model, Messages: messages}

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import OpenAI from 'openai';
-import { ask, client, connect, freeKey, model, user } from './setup.js';
+import OpenAI, { toFile } from 'openai';
+import { ask, client, connect, env, freeKey, model, user } from './setup.js';
 
 const hello = { model, messages: [user('Hello there')] };
 
@@ -44,6 +45,43 @@ test('every reply has a request id and the limits', async () => {
   assert.ok(Number(response.headers.get('x-ratelimit-remaining-requests')) < 1000);
   assert.match(response.headers.get('x-ratelimit-reset-requests'), /^(\d+h)?(\d+m)?(\d+(\.\d+)?m?s)?$/);
 });
+
+// docs/errors.md says what each error looks like, and what OpenAI's SDKs make of
+// it.
+const documented = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8')
+  .split('\n')
+  .filter((line) => /^\| \d{3} \|/.test(line))
+  .map((line) => line.split('|').map((cell) => cell.trim().replaceAll('`', '')))
+  .map(([, status, type, code, param, , raised]) => ({ status, type, code, param, raised }));
+
+const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+
+for (const [name, send] of Object.entries({
+  'a parameter out of range': () => client.chat.completions.create({ ...hello, temperature: 3 }),
+  'a body that is no object': () => client.post('/chat/completions', { body: [] }),
+  'a bad service key': () => connect({ serviceKey: 'not-a-key' }).models.list(),
+  'a file that nobody has': () => client.files.retrieve('file-unknown'),
+  'a session that nobody has': () => client.get('/sessions/unknown'),
+  'a path that nobody has': () => client.get('/sessions/unknown/unknown'),
+  'a method that a path has not': () => client.post('/sessions', { body: {} }),
+  'a body beyond the limit': () => client.chat.completions.create({ model, messages: [user('x'.repeat(2 << 20))] }),
+  'a file of another type': async () => client.files.create({ file: await toFile(png, 'dot.png'), purpose: 'assistants' }),
+  'a body packed in another way': () => client.post('/chat/completions', { body: hello, headers: { 'content-encoding': 'br' } }),
+  'a router that is down': () => client.withOptions({ baseURL: env('FLAKY_URL') }).chat.completions.create(hello),
+})) {
+  test(`${name} is raised as docs/errors.md says`, async () => {
+    await assert.rejects(async () => await send(), (err) => {
+      const { status, type, code, param } = err;
+      const row = documented.find(
+        (row) => row.status === `${status}` && row.type === type && row.code === `${code}` && [`${param}`, param && 'its name'].includes(row.param),
+      );
+      assert.ok(row, `docs/errors.md has no row for ${status} ${type} ${code} ${param}`);
+      assert.equal(err.constructor, OpenAI[row.raised]);
+      assert.ok(err.requestID);
+      return true;
+    });
+  });
+}
 
 // The one test that the free plan's key is for: it has to be unused in the
 // minute before.

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import OpenAI from 'openai';
 
-function env(name) {
+export function env(name) {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set: run these tests through clients/run.sh`);
   return value;
