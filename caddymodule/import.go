@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -108,12 +107,6 @@ func (a *App) readImport(w http.ResponseWriter, r *http.Request, id string) (in 
 		in.messages, err = openai.ParseImport(body, time.Now())
 	}
 	return in, err
-}
-
-// isLines reports whether a media type is that of JSON Lines.
-func isLines(mediaType string) bool {
-	name, _, err := mime.ParseMediaType(mediaType)
-	return err == nil && (name == "application/jsonl" || name == "application/x-ndjson" || name == "application/x-jsonlines")
 }
 
 // name begins the IDs of the exchanges, by which the store tells what it has. It

@@ -90,6 +90,8 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 	switch {
 	case nested && sub != "messages":
 		return noSuchPath(r)
+	case nested && r.Method == http.MethodGet && wantsLines(r):
+		return a.exportMessages(w, r, who.tenant, id)
 	case nested && r.Method == http.MethodGet:
 		return a.listMessages(w, r, who, id)
 	case nested:

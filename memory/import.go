@@ -2,7 +2,10 @@ package memory
 
 import (
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/tidwall/gjson"
 
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -27,7 +30,8 @@ type History struct {
 // of it, and goes up to the next. What comes ahead of the first user message is
 // an exchange of its own. It goes on with the turn that the session ends in,
 // such as with the reply to a question that was imported alone; where there is
-// no such turn, it is kept but not supplied.
+// no such turn, it is kept but not supplied. Nor is an exchange in which the
+// assistant says nothing: providers refuse that.
 func (h *History) Exchanges() []store.Exchange {
 	var list []store.Exchange
 	before := "" // the role of the message before
@@ -43,6 +47,7 @@ func (h *History) Exchanges() []store.Exchange {
 		}
 		before = m.Role
 		e := &list[len(list)-1]
+		e.Hidden = e.Hidden || silent(&m.Message)
 		if !m.Created.IsZero() {
 			e.Created = m.Created
 		}
@@ -51,4 +56,29 @@ func (h *History) Exchanges() []store.Exchange {
 		})
 	}
 	return list
+}
+
+// silent reports whether a message is one of the assistant that has neither
+// words nor calls, nor anything else in their place.
+func silent(m *openai.Message) bool {
+	if m.Role != "assistant" || strings.TrimSpace(m.Text()) != "" {
+		return false
+	}
+	other := false
+	m.Each(func(name string, v gjson.Result) {
+		switch name {
+		case "content":
+			v.ForEach(func(_, part gjson.Result) bool {
+				other = other || part.IsObject() && part.Get("type").Str != "text"
+				return true
+			})
+		case "tool_calls":
+			other = other || len(v.Array()) > 0
+		case "function_call", "audio":
+			other = other || v.IsObject()
+		case "refusal":
+			other = other || v.Str != ""
+		}
+	})
+	return !other
 }

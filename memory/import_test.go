@@ -34,6 +34,7 @@ func TestAnImportIsCutIntoExchanges(t *testing.T) {
 		"a greeting is kept, not given": {"a:hello u:1 a:2", "a:hello | u:1 a:2", "u:1 a:2"},
 		"a result without its call":     {"r:x a:1 u:2 a:3", "r:x a:1 | u:2 a:3", "u:2 a:3"},
 		"a call never answered":         {"u:1 c:x u:2 a:3", "u:1 c:x | u:2 a:3", "u:2 a:3"},
+		"an answer that says nothing":   {"u:1 a: u:2 a:3", "u:1 a: | u:2 a:3", "u:2 a:3"},
 		"a question never answered":     {"u:1 a:2 u:3", "u:1 a:2 | u:3", "u:1 a:2 | u:3"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,6 +79,26 @@ func TestAnImportThatIsResentIsNeitherSuppliedNorSavedAgain(t *testing.T) {
 	v := memory.Look(exchanges, said, false, time.Unix(1_800_000_000, 0))
 	if len(v.Groups) != 0 || v.New != len(said)-1 {
 		t.Errorf("%d groups are supplied, and from %d of %d saved", len(v.Groups), v.New, len(said))
+	}
+}
+
+func TestAnAnswerWithoutWordsMaySaySomethingAllTheSame(t *testing.T) {
+	for json, hidden := range map[string]bool{
+		`{"role":"assistant"}`: true,
+		`{"role":"assistant","content":null,"tool_calls":[],"refusal":null}`:              true,
+		`{"role":"assistant","content":[]}`:                                               true,
+		`{"role":"assistant","content":[{"type":"text","text":" "}]}`:                     true,
+		`{"role":"assistant","content":"","function_call":{"name":"f","arguments":"{}"}}`: false,
+		`{"role":"assistant","content":null,"refusal":"no"}`:                              false,
+		`{"role":"assistant","content":null,"audio":{"id":"a"}}`:                          false,
+		`{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`:              false,
+		`{"role":"user","content":""}`:                                                    false,
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function"}]}`: false,
+	} {
+		h := memory.History{Messages: []openai.Imported{{Message: openai.ParseMessage([]byte(json))}}, Count: func(*openai.Message) int { return 1 }}
+		if e := h.Exchanges()[0]; e.Hidden != hidden {
+			t.Errorf("%s is hidden: %v", json, e.Hidden)
+		}
 	}
 }
 
