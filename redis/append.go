@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -26,8 +27,11 @@ const (
 // the session must not have passed, or nothing; the digest of the ID that was
 // asked for, or nothing; the session's name; now in ms; the seq to be replaced
 // or 0; 1 if duplicates must write too, so that there is something for the
-// replicas to confirm; and for each exchange: the digest of its ID, messages,
-// tokens, the record.
+// replicas to confirm; the time to live in ms or 0; and for each exchange: the
+// digest of its ID, messages, tokens, the record.
+//
+// A session that isn't there, of a request that saw it, was deleted so long ago
+// that it isn't on record any more; or, with a time to live, its time was up.
 //
 // The means follow the last exchanges, about sixteen: what a session was like
 // long ago says little of how much of it a request needs.
@@ -36,10 +40,11 @@ local session, log, seen = KEYS[1], KEYS[2], KEYS[3]
 local d = redis.call('HMGET', session, 'seq', 'ever', 'messages', 'tokens', 'mean_tokens', 'mean_messages', 'sent')
 local seq, ever = tonumber(d[1] or '0'), tonumber(d[2] or '0')
 local epoch, mark = tonumber(redis.call('GET', KEYS[4]) or '0'), tonumber(ARGV[2])
-if epoch > tonumber(ARGV[1]) or seq < mark then return {2} end
+local ttl = tonumber(ARGV[9])
+if epoch > tonumber(ARGV[1]) or seq < mark and ttl == 0 then return {2} end
 
 local known, fresh = {}, false
-for i = 9, #ARGV, 4 do
+for i = 10, #ARGV, 4 do
 	local same = redis.call('HGET', seen, ARGV[i])
 	if not same and ARGV[4] ~= '' and ARGV[4] ~= ARGV[i] then same = redis.call('HGET', seen, ARGV[4]) end
 	known[i] = same
@@ -82,14 +87,17 @@ local function push(digest, m, t, record)
 	mm, mt = mm + (m - mm) / 16, mt + (t - mt) / 16
 end
 local seqs = {}
-for i = 9, #ARGV, 4 do
+for i = 10, #ARGV, 4 do
 	local same = known[i] or redis.call('HGET', seen, ARGV[i]) -- twice in the list
 	if not same then push(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3]) end
 	seqs[#seqs + 1] = same or text(seq)
 end
 if fresh then
 	redis.call('HSET', session, 'seq', text(seq), 'ever', text(ever), 'sent', text(sent), 'updated', ARGV[6],
-		'messages', text(messages), 'tokens', text(tokens), 'mean_messages', mm, 'mean_tokens', mt)
+		'messages', text(messages), 'tokens', text(tokens), 'mean_messages', mm, 'mean_tokens', mt, 'ttl', ARGV[9])
+	for i = 1, 3 do
+		if ttl > 0 then redis.call('PEXPIRE', KEYS[i], ARGV[9]) else redis.call('PERSIST', KEYS[i]) end
+	end
 	if not d[1] then redis.call('HSET', session, 'id', ARGV[5], 'created', ARGV[6]) end
 elseif ARGV[8] == '1' and d[1] then
 	redis.call('HSET', session, 'seq', d[1])
@@ -151,7 +159,7 @@ func (s *Store) tryAppend(ctx context.Context, a *store.Append, e *store.Exchang
 		limit = max(expected, 0)
 	}
 	list := []store.Exchange{*e}
-	return s.appendAll(ctx, a.Tenant, a.Session, a.Mark, limit, idDigest(a.Exchange.ID), replaces, list, b)
+	return s.appendAll(ctx, a.Tenant, a.Session, a.Mark, limit, idDigest(a.Exchange.ID), replaces, a.TTL, list, b)
 }
 
 type appendReply struct {
@@ -162,7 +170,7 @@ type appendReply struct {
 }
 
 // appendAll runs the script.
-func (s *Store) appendAll(ctx context.Context, tenant, session string, mark store.Mark, limit, asked any, replaces int64, list []store.Exchange, b *beside) (appendReply, error) {
+func (s *Store) appendAll(ctx context.Context, tenant, session string, mark store.Mark, limit, asked any, replaces int64, ttl time.Duration, list []store.Exchange, b *beside) (appendReply, error) {
 	now := s.now()
 	tag := sessionTag(tenant, session)
 	wait := 0
@@ -174,13 +182,14 @@ func (s *Store) appendAll(ctx context.Context, tenant, session string, mark stor
 		keys: []string{
 			s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
 		},
-		args: []any{mark.Epoch, max(mark.Seq, 0), limit, asked, session, now.UnixMilli(), replaces, wait},
+		args: []any{mark.Epoch, max(mark.Seq, 0), limit, asked, session, now.UnixMilli(), replaces, wait, ttl.Milliseconds()},
 	}
 	for i := range list {
 		e := &list[i]
 		c.args = append(c.args, idDigest(e.ID), len(e.Messages), e.Tokens(), encodeExchange(e))
 	}
 	b.listed.Score = float64(now.UnixMicro())
+	b.ttl = ttl
 	err := s.save(ctx, c, b)
 	if err != nil && !errors.Is(err, errTooFewReplicas) { // which come on top of a reply
 		return appendReply{}, err

@@ -16,8 +16,12 @@ import (
 type beside struct {
 	list   string
 	listed goredis.Z
-	usage  string // its key; empty where there is nothing to be counted
-	tokens int64
+	// expiring is the key of the list of sessions that end, in ttl after the
+	// session was listed where that isn't 0.
+	expiring string
+	ttl      time.Duration
+	usage    string // its key; empty where there is nothing to be counted
+	tokens   int64
 
 	// counted says that the tokens were, by an earlier try. The commands are
 	// those of the last one, and nil where there was none since sent.
@@ -29,7 +33,7 @@ type beside struct {
 }
 
 func (s *Store) beside(a *store.Append) *beside {
-	b := &beside{list: s.layout.tenant(sessionsKey, a.Tenant), listed: goredis.Z{Member: a.Session}}
+	b := &beside{list: s.layout.tenant(sessionsKey, a.Tenant), listed: goredis.Z{Member: a.Session}, expiring: s.layout.tenant(expiringKey, a.Tenant)}
 	if a.Usage.Tokens > 0 {
 		b.usage, b.tokens = s.layout.usage(a.Tenant, a.Usage.Month), a.Usage.Tokens
 	}
@@ -42,9 +46,35 @@ func (s *Store) beside(a *store.Append) *beside {
 func (b *beside) queue(ctx context.Context, p goredis.Pipeliner) {
 	b.sent()
 	b.touch = p.ZAddGT(ctx, b.list, b.listed)
+	b.unlist(ctx, p)
 	if b.usage != "" && !b.counted {
 		b.count = countTokens(ctx, p, b.usage, b.tokens)
 	}
+}
+
+// unlistScript notes when a session ends, and takes off the list some whose time
+// was up a while ago.
+// KEYS: expiring, sessions. ARGV: name, when it ends in ms, before when the
+// others must have ended.
+const unlistScript = `
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[1])
+local ended = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[3], 'LIMIT', 0, 10)
+if #ended > 0 then
+	redis.call('ZREM', KEYS[1], unpack(ended))
+	redis.call('ZREM', KEYS[2], unpack(ended))
+end
+return #ended
+`
+
+// unlist keeps the list of sessions that end. It is no loss if it fails: what is
+// listed and isn't there is found out when the list is read.
+func (b *beside) unlist(ctx context.Context, p goredis.Pipeliner) {
+	if b.ttl == 0 {
+		p.ZRem(ctx, b.expiring, b.listed.Member)
+		return
+	}
+	now := int64(b.listed.Score) / 1000
+	p.Eval(ctx, unlistScript, []string{b.expiring, b.list}, b.listed.Member, now+b.ttl.Milliseconds(), now-settled.Milliseconds())
 }
 
 // sent takes note of what became of the commands that were queued.

@@ -20,7 +20,7 @@ func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
 		return nil, nil
 	}
 	b := s.beside(&store.Append{Tenant: i.Tenant, Session: i.Session})
-	reply, err := s.appendAll(ctx, i.Tenant, i.Session, i.Mark, "", "", 0, i.Exchanges, b)
+	reply, err := s.appendAll(ctx, i.Tenant, i.Session, i.Mark, "", "", 0, i.TTL, i.Exchanges, b)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}

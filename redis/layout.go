@@ -32,6 +32,7 @@ const (
 	rateKey     = "rate"     // sorted set of the requests of the last minute, by time
 	usageKey    = "usage"    // string: the tokens used in a month
 	sessionsKey = "sessions" // sorted set of the names of sessions, by last activity
+	expiringKey = "expiring" // sorted set of those with a time to live, by when it is up
 	filesKey    = "files"    // sorted set of file ids behind a serial number, by creation
 	sameKey     = "same"     // hash of what makes files the same to a file's id
 	liveKey     = "live"     // set of the ids of processed files

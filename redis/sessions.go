@@ -32,23 +32,27 @@ func (s *Store) Session(ctx context.Context, tenant, session string) (store.Sess
 }
 
 func (s *Store) describe(ctx context.Context, c goredis.Cmdable, tenant, session string) *goredis.SliceCmd {
-	return c.HMGet(ctx, s.layout.tagged(sessionKey, sessionTag(tenant, session)), "id", "created", "updated", "messages", "tokens")
+	return c.HMGet(ctx, s.layout.tagged(sessionKey, sessionTag(tenant, session)), "id", "created", "updated", "messages", "tokens", "ttl")
 }
 
 func readSession(cmd *goredis.SliceCmd) (d store.Session, ok bool, err error) {
 	values, err := cmd.Result()
-	if err != nil || len(values) != 5 || values[0] == nil {
+	if err != nil || len(values) != 6 || values[0] == nil {
 		return d, false, err
 	}
-	var n [4]int64
+	var n [5]int64
 	for i := range n {
-		text, _ := values[i+1].(string)
+		text, ok := values[i+1].(string)
+		if !ok && i == len(n)-1 {
+			break // it was kept before there were times to live
+		}
 		if n[i], err = strconv.ParseInt(text, 10, 64); err != nil {
 			return d, false, errCorrupt
 		}
 	}
 	d.ID, _ = values[0].(string)
 	d.Created, d.Updated, d.Messages, d.Tokens = fromMilli(n[0]), fromMilli(n[1]), n[2], n[3]
+	d.TTL = time.Duration(n[4]) * time.Millisecond
 	return d, true, nil
 }
 

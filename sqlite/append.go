@@ -5,13 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/backstory-proxy/backstory/store"
 )
 
 // appendQuery tells all that an append must know of its session.
 const appendQuery = `
-	SELECT coalesce(s.id, 0), coalesce(s.seq, 0), coalesce(s.appended, 0), coalesce(s.touched, 0),
+	SELECT coalesce(s.id, 0), coalesce(s.seq, 0), coalesce(s.appended, 0), coalesce(s.touched, 0), coalesce(s.expires, 0),
 		coalesce((SELECT max(touched) FROM sessions WHERE tenant = ?1), 0),
 		EXISTS (SELECT 1 FROM deletions WHERE tenant = ?1 AND digest = ?2 AND epoch > ?3),
 		(SELECT id FROM exchanges WHERE session = s.id AND name = ?4)
@@ -52,7 +53,7 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 }
 
 func (s *Store) append(c *conn, a *store.Append) (int64, error) {
-	d, same, err := s.sessionState(c, a.Tenant, a.Session, a.Mark, a.Exchange.ID)
+	d, same, err := s.sessionState(c, a.Tenant, a.Session, a.Mark, a.TTL, a.Exchange.ID)
 	if (err == nil || errors.Is(err, store.ErrDeleted)) && !same.Valid {
 		if failed := addUsage(c, d.tenant, a.Tenant, a.Usage); failed != nil {
 			return 0, failed
@@ -90,33 +91,46 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 			return 0, err
 		}
 	}
-	kept, err := s.insertExchange(c, d, &e)
+	expires := s.expiry(a.TTL)
+	kept, err := s.insertExchange(c, d, &e, expires)
 	if err != nil {
 		return 0, err
 	}
-	c.after(appended(a.Tenant, a.Session, kept, replaces))
+	c.after(appended(a.Tenant, a.Session, kept, replaces, expires))
 	return kept.Seq, nil
 }
 
 // sessionState finds out what an append must know, where the session wasn't
-// deleted since the mark; same is the row of the exchange with the name.
-func (s *Store) sessionState(c *conn, tenant, session string, mark store.Mark, name string) (d sessionState, same sql.NullInt64, err error) {
+// deleted since the mark; same is the row of the exchange with the name. A
+// session whose time is up is removed.
+func (s *Store) sessionState(c *conn, tenant, session string, mark store.Mark, ttl time.Duration, name string) (d sessionState, same sql.NullInt64, err error) {
 	if d.tenant, err = s.addTenant(c, tenant); err != nil {
 		return d, same, err
 	}
-	var latest int64
+	var latest, expires int64
 	var deleted bool
 	err = c.row(appendQuery, d.tenant, sessionDigest(session), mark.Epoch, name).
-		Scan(&d.id, &d.seq, &d.appended, &d.touched, &latest, &deleted, &same)
-	if err == nil && (deleted || d.seq < mark.Seq) {
-		// The latter: it was deleted so long ago that it isn't on record any more.
-		err = store.ErrDeleted
+		Scan(&d.id, &d.seq, &d.appended, &d.touched, &expires, &latest, &deleted, &same)
+	if err != nil {
+		return d, same, err
+	}
+	expired := expires != 0 && expires <= s.now().UnixMilli()
+	// Where it isn't even on record, it was deleted long ago; or its time was up.
+	if deleted || d.seq < mark.Seq && ttl == 0 && !expired {
+		return d, same, store.ErrDeleted
+	}
+	if expired {
+		if err := removeSession(c, d.id); err != nil {
+			return d, same, err
+		}
+		c.after(forget(tenant, session))
+		d, same = sessionState{tenant: d.tenant}, sql.NullInt64{}
 	}
 	// The session that is first in the listing stays where it is in the index.
 	if d.touched == 0 || d.touched < latest {
 		d.touched = latest + 1
 	}
-	return d, same, err
+	return d, same, nil
 }
 
 func exchangesAfter(c *conn, session, seq int64) ([]store.Exchange, error) {
@@ -167,12 +181,12 @@ func removeExchange(c *conn, session, seq int64) error {
 
 // insertExchange adds an exchange to the session that d describes, and returns
 // it as it will be read.
-func (s *Store) insertExchange(c *conn, d sessionState, e *store.Exchange) (store.Exchange, error) {
+func (s *Store) insertExchange(c *conn, d sessionState, e *store.Exchange, expires sql.NullInt64) (store.Exchange, error) {
 	array, meta, err := insertRows(c, d, e)
 	if err != nil {
 		return store.Exchange{}, err
 	}
-	if err := s.grow(c, d, 1, len(e.Messages), e.Tokens()); err != nil {
+	if err := s.grow(c, d, 1, len(e.Messages), e.Tokens(), expires); err != nil {
 		return store.Exchange{}, err
 	}
 	messages, err := store.DecodeMessages(array, meta)
@@ -193,9 +207,9 @@ func insertRows(c *conn, d sessionState, e *store.Exchange) (array, meta []byte,
 }
 
 // grow says in the session's own row how much was added to it.
-func (s *Store) grow(c *conn, d sessionState, exchanges, messages, tokens int) error {
+func (s *Store) grow(c *conn, d sessionState, exchanges, messages, tokens int, expires sql.NullInt64) error {
 	return c.exec(`UPDATE sessions SET seq = seq + ?2, updated = ?3, touched = ?4,
-			messages = messages + ?5, tokens = tokens + ?6, appended = appended + ?6
+			messages = messages + ?5, tokens = tokens + ?6, appended = appended + ?6, expires = ?7
 		WHERE id = ?1`,
-		d.id, exchanges, s.now().UnixMilli(), d.touched, messages, tokens)
+		d.id, exchanges, s.now().UnixMilli(), d.touched, messages, tokens, expires)
 }

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"database/sql"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -61,10 +63,10 @@ func newCache(w watch, limit int) *cache {
 	return c
 }
 
-// look returns what the cache knows of a request's tenant and session. Where
+// look returns what the cache knows, at a time, of a request's tenant and session. Where
 // that isn't all, it returns the stamp by which keep can tell whether what is
 // then read from the file is still so.
-func (c *cache) look(req *store.GatherRequest) (facts tenantFacts, t tail, found bool, now stamp, err error) {
+func (c *cache) look(req *store.GatherRequest, at time.Time) (facts tenantFacts, t tail, found bool, now stamp, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now, err = c.refresh(); err != nil {
@@ -81,7 +83,7 @@ func (c *cache) look(req *store.GatherRequest) (facts tenantFacts, t tail, found
 		return known.tenant, t, true, now, nil
 	}
 	session, ok := c.entries.Get(cacheKey{req.Tenant, req.Session})
-	if !ok {
+	if !ok || session.tail.expires.Valid && session.tail.expires.Int64 <= at.UnixMilli() {
 		return facts, t, false, now, nil
 	}
 	session.last = *req
@@ -163,7 +165,7 @@ func forget(tenant, session string) effect {
 }
 
 // appended is the effect of an append.
-func appended(tenant, session string, e store.Exchange, replaces int64) effect {
+func appended(tenant, session string, e store.Exchange, replaces int64, expires sql.NullInt64) effect {
 	return func(c *cache) {
 		k := cacheKey{tenant, session}
 		known, ok := c.entries.Peek(k)
@@ -171,6 +173,7 @@ func appended(tenant, session string, e store.Exchange, replaces int64) effect {
 			return
 		}
 		t := known.tail.append(e, replaces)
+		t.expires = expires
 		// It needn't be longer than what is asked of it, but to shorten it
 		// every time would be to copy it every time.
 		if last, _ := t.last(&known.last); len(t.exchanges) > 2*len(last) {

@@ -87,7 +87,7 @@ func agree(t *testing.T, s *Store) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := tail{g.Mark.Seq, g.Tokens, g.Tail, want.whole}
+		got := tail{g.Mark.Seq, g.Tokens, g.Tail, want.whole, want.expires}
 		if !reflect.DeepEqual(got, want) || facts != (tenantFacts{g.Mark.Epoch, g.Files, month, g.Used}) {
 			t.Errorf("%s/%s: got %+v and %d exchanges, want %+v, %d and %d exchanges",
 				req.Tenant, req.Session, g.Mark, len(g.Tail), facts, want.seq, len(want.exchanges))
@@ -98,7 +98,7 @@ func agree(t *testing.T, s *Store) {
 // cached tells whether the cache knows all that is asked.
 func cached(t *testing.T, s *Store, req store.GatherRequest) bool {
 	t.Helper()
-	_, _, found, _, err := s.writer.cache.look(&req)
+	_, _, found, _, err := s.writer.cache.look(&req, s.now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,10 +124,15 @@ func full(id string) store.Exchange {
 // writes are all the ways to change what Gather answers, by name. Each begins
 // with 30 exchanges e0… in session s and one in t.
 var writes = map[string]func(*Store) error{
-	"nothing":                     func(*Store) error { return nil },
-	"append":                      func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n")}) },
-	"append without messages":     func(s *Store) error { return save(s, "s", store.Append{Exchange: store.Exchange{ID: "n"}}) },
-	"append to a new session":     func(s *Store) error { return save(s, "new", store.Append{Exchange: full("n")}) },
+	"nothing":                 func(*Store) error { return nil },
+	"append":                  func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n")}) },
+	"append without messages": func(s *Store) error { return save(s, "s", store.Append{Exchange: store.Exchange{ID: "n"}}) },
+	"append to a new session": func(s *Store) error { return save(s, "new", store.Append{Exchange: full("n")}) },
+	"append for an hour":      func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), TTL: time.Hour}) },
+	"import": func(s *Store) error {
+		_, err := s.Import(context.Background(), store.Import{Tenant: "a", Session: "s", Exchanges: []store.Exchange{full("n"), full("m")}})
+		return err
+	},
 	"append the same again":       func(s *Store) error { return save(s, "s", store.Append{Exchange: full("e29")}) },
 	"replace the last":            func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), Replaces: 30}) },
 	"replace one in the tail":     func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), Replaces: 25}) },

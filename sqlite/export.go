@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -84,8 +85,10 @@ func (s *Store) restoreSessions(c *conn, tenant string, list []store.Session) er
 		return err
 	}
 	for i, d := range list {
-		err := c.exec(`UPDATE sessions SET created = ?, updated = ?, touched = ? WHERE tenant = ? AND digest = ?`,
-			d.Created.UnixMilli(), d.Updated.UnixMilli(), latest+1+int64(i), t, sessionDigest(d.ID))
+		c.after(forget(tenant, d.ID))
+		expires := sql.NullInt64{Int64: d.Updated.Add(d.TTL).UnixMilli(), Valid: d.TTL > 0}
+		err := c.exec(`UPDATE sessions SET created = ?, updated = ?, expires = ?, touched = ? WHERE tenant = ? AND digest = ?`,
+			d.Created.UnixMilli(), d.Updated.UnixMilli(), expires, latest+1+int64(i), t, sessionDigest(d.ID))
 		if err != nil {
 			return err
 		}

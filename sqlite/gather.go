@@ -12,13 +12,13 @@ import (
 // gatherQuery is one statement, so that all of its answer is of one moment. It
 // is read newest first and only as far as need be: its cost doesn't grow with
 // the session.
-const gatherQuery = `
+var gatherQuery = `
 	SELECT t.deletions,
 		EXISTS (SELECT 1 FROM files WHERE tenant = ?1 AND status = 'processed' AND hidden = 0),
 		coalesce((SELECT tokens FROM usage WHERE tenant = ?1 AND month = ?3), 0),
-		s.seq, s.appended, ` + exchangeColumns + `
+		s.seq, s.appended, s.expires, ` + exchangeColumns + `
 	FROM tenants t
-	LEFT JOIN sessions s ON s.tenant = ?1 AND s.digest = ?2
+	LEFT JOIN sessions s ON s.tenant = ?1 AND s.digest = ?2 AND ` + alive(`?4`) + `
 	LEFT JOIN exchanges e ON ` + inSession + joinBodies + `
 	WHERE t.id = ?1
 	ORDER BY e.id DESC`
@@ -33,7 +33,7 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 	if !rate.Allowed {
 		return store.Gathered{Rate: rate}, nil
 	}
-	facts, t, found, stamp, err := s.writer.cache.look(&req)
+	facts, t, found, stamp, err := s.writer.cache.look(&req, s.now())
 	if err != nil {
 		return store.Gathered{}, err
 	}
@@ -64,7 +64,7 @@ func (s *Store) readTail(ctx context.Context, req *store.GatherRequest) (facts t
 	if req.Session != "" {
 		digest = sessionDigest(req.Session)
 	}
-	rows, err := s.query(ctx, gatherQuery, tenant, digest, int(req.Month))
+	rows, err := s.query(ctx, gatherQuery, tenant, digest, int(req.Month), s.now().UnixMilli())
 	if err != nil {
 		return facts, t, err
 	}
@@ -72,7 +72,7 @@ func (s *Store) readTail(ctx context.Context, req *store.GatherRequest) (facts t
 	reach := newReach(req)
 	err = each(ctx, rows, func() (bool, error) {
 		var r exchangeRow
-		if err := rows.Scan(append([]any{&facts.epoch, &facts.files, &facts.used, &seq, &appended}, r.columns()...)...); err != nil {
+		if err := rows.Scan(append([]any{&facts.epoch, &facts.files, &facts.used, &seq, &appended, &t.expires}, r.columns()...)...); err != nil {
 			return false, err
 		}
 		if !r.id.Valid {

@@ -20,7 +20,7 @@ func (s *Store) Import(ctx context.Context, i store.Import) (seqs []int64, err e
 }
 
 func (s *Store) importAll(c *conn, i *store.Import) ([]int64, error) {
-	d, _, err := s.sessionState(c, i.Tenant, i.Session, i.Mark, "")
+	d, _, err := s.sessionState(c, i.Tenant, i.Session, i.Mark, i.TTL, "")
 	if err != nil || len(i.Exchanges) == 0 {
 		return nil, err
 	}
@@ -56,5 +56,5 @@ func (s *Store) importAll(c *conn, i *store.Import) ([]int64, error) {
 		return seqs, nil // all of it was there
 	}
 	c.after(forget(i.Tenant, i.Session))
-	return seqs, s.grow(c, d, int(end.seq-d.seq), messages, int(end.appended-d.appended))
+	return seqs, s.grow(c, d, int(end.seq-d.seq), messages, int(end.appended-d.appended), s.expiry(i.TTL))
 }

@@ -94,6 +94,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 			return nil, err
 		}
 	}
+	s.sweeping.Go(s.sweep)
 	return s, lock.share()
 }
 

@@ -59,8 +59,8 @@ func (s *Store) resume(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) ids(ctx context.Context, query string) ([]int64, error) {
-	rows, err := s.query(ctx, query)
+func (s *Store) ids(ctx context.Context, query string, args ...any) ([]int64, error) {
+	rows, err := s.query(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

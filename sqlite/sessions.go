@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"math"
 	"strconv"
@@ -17,11 +18,13 @@ func (s *Store) Session(ctx context.Context, tenant, session string) (store.Sess
 	}
 	d := store.Session{ID: session}
 	var created, updated int64
-	err = s.row(ctx, `SELECT created, updated, messages, tokens FROM sessions WHERE tenant = ? AND digest = ?`, id, sessionDigest(session)).
-		Scan(&created, &updated, &d.Messages, &d.Tokens)
+	var expires sql.NullInt64
+	err = s.row(ctx, `SELECT created, updated, messages, tokens, expires FROM sessions s WHERE tenant = ? AND digest = ? AND `+alive("?"),
+		id, sessionDigest(session), s.now().UnixMilli()).Scan(&created, &updated, &d.Messages, &d.Tokens, &expires)
 	if err != nil {
 		return store.Session{}, err
 	}
+	d.TTL = lifetime(updated, expires)
 	d.Created, d.Updated = fromMilli(created), fromMilli(updated)
 	return d, nil
 }
@@ -37,13 +40,14 @@ func (s *Store) ListSessions(ctx context.Context, tenant, after string, limit in
 	}
 	touched := int64(math.MaxInt64)
 	if after != "" {
-		err := s.row(ctx, `SELECT touched FROM sessions WHERE tenant = ? AND digest = ?`, id, sessionDigest(after)).Scan(&touched)
+		err := s.row(ctx, `SELECT touched FROM sessions s WHERE tenant = ? AND digest = ? AND `+alive("?"),
+			id, sessionDigest(after), s.now().UnixMilli()).Scan(&touched)
 		if err != nil {
 			return nil, err
 		}
 	}
-	rows, err := s.query(ctx, `SELECT name, created, updated, messages, tokens FROM sessions
-		WHERE tenant = ? AND touched < ? ORDER BY touched DESC LIMIT ?`, id, touched, max(limit, 0))
+	rows, err := s.query(ctx, `SELECT name, created, updated, messages, tokens, expires FROM sessions s
+		WHERE tenant = ? AND touched < ? AND `+alive("?")+` ORDER BY touched DESC LIMIT ?`, id, touched, s.now().UnixMilli(), max(limit, 0))
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +55,11 @@ func (s *Store) ListSessions(ctx context.Context, tenant, after string, limit in
 	err = each(ctx, rows, func() (bool, error) {
 		var d store.Session
 		var created, updated int64
-		if err := rows.Scan(&d.ID, &created, &updated, &d.Messages, &d.Tokens); err != nil {
+		var expires sql.NullInt64
+		if err := rows.Scan(&d.ID, &created, &updated, &d.Messages, &d.Tokens, &expires); err != nil {
 			return false, err
 		}
+		d.TTL = lifetime(updated, expires)
 		d.Created, d.Updated = fromMilli(created), fromMilli(updated)
 		list = append(list, d)
 		return true, nil
@@ -62,9 +68,9 @@ func (s *Store) ListSessions(ctx context.Context, tenant, after string, limit in
 }
 
 // Joined to the session, so that one that is gone differs from one at its end.
-const exchangesQuery = `SELECT ` + exchangeColumns + `
+var exchangesQuery = `SELECT ` + exchangeColumns + `
 	FROM sessions s LEFT JOIN exchanges e ON ` + inSession + ` AND e.id > (s.id << 32) + ?3 AND e.id < (s.id << 32) + ?4` + joinBodies + `
-	WHERE s.tenant = ?1 AND s.digest = ?2
+	WHERE s.tenant = ?1 AND s.digest = ?2 AND ` + alive(`?6`) + `
 	ORDER BY e.id `
 
 // Exchanges returns exchanges of a session.
@@ -81,7 +87,7 @@ func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int
 		}
 	}
 	// One row at least, for the session itself.
-	rows, err := s.query(ctx, query, id, sessionDigest(session), low, high, max(limit, 1))
+	rows, err := s.query(ctx, query, id, sessionDigest(session), low, high, max(limit, 1), s.now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +172,8 @@ func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error
 		if err := s.void(c, t, digest); err != nil {
 			return err
 		}
-		err = c.row(`DELETE FROM sessions WHERE tenant = ? AND digest = ? RETURNING id`, t, digest).Scan(&id)
+		err = c.row(`DELETE FROM sessions WHERE tenant = ? AND digest = ? RETURNING id, expires IS NULL OR expires > ?`,
+			t, digest, s.now().UnixMilli()).Scan(&id, &existed)
 		if errors.Is(err, store.ErrNotFound) {
 			existed = false
 			return nil // not an error here: that would undo the above
@@ -174,7 +181,6 @@ func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error
 		if err != nil {
 			return err
 		}
-		existed = true
 		if err := c.exec(`INSERT INTO purges (session) VALUES (?)`, id); err != nil {
 			return err
 		}

@@ -57,10 +57,12 @@ type Store struct {
 
 	tenants sync.Map // name to id of tenants known to be in the file
 
-	// stop ends the work in the background, which tasks counts.
-	ctx   context.Context
-	stop  context.CancelFunc
-	tasks sync.WaitGroup
+	// stop ends the work in the background: tasks, which end by themselves
+	// too, and sweeping, which does not.
+	ctx      context.Context
+	stop     context.CancelFunc
+	tasks    sync.WaitGroup
+	sweeping sync.WaitGroup
 
 	closing sync.RWMutex
 	closed  bool
@@ -84,6 +86,7 @@ func (s *Store) Close() error {
 	}
 	s.stop()
 	s.tasks.Wait()
+	s.sweeping.Wait()
 	// The writer goes last: whoever closes the last connection folds the
 	// write-ahead log into the database.
 	err := errors.Join(s.readers.close(), s.searchers.close(), s.writer.close(), s.lock.release())

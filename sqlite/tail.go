@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"database/sql"
 	"slices"
 	"strings"
 	"unsafe"
@@ -19,6 +20,7 @@ type tail struct {
 	tokens    int64            // ever appended
 	exchanges []store.Exchange // oldest first
 	whole     bool             // no exchange comes before them
+	expires   sql.NullInt64    // when the session's time is up, in ms
 }
 
 // reach counts, from the newest exchange backwards, how much a GatherRequest

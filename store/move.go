@@ -11,7 +11,7 @@ type Mover interface {
 	// that follow the one numbered after (-1: from the start), by their
 	// numbers, with Terms and Vector.
 	FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]Chunk, error)
-	// RestoreSessions gives sessions the times in list, and puts them into
+	// RestoreSessions gives sessions the times and the TTL in list, and puts them into
 	// its order, the one first in list being last in ListSessions. Sessions
 	// that aren't there stay so.
 	RestoreSessions(ctx context.Context, tenant string, list []Session) error

@@ -91,6 +91,8 @@ type Session struct {
 	Updated  time.Time // when the newest exchange was appended
 	Messages int64     // in the exchanges that are kept
 	Tokens   int64     // likewise
+	// TTL is how long after Updated the session is kept; 0: for good.
+	TTL time.Duration
 }
 
 // GatherRequest names what a chat request needs before the model is called.
@@ -152,6 +154,11 @@ type Append struct {
 	// Replaces, where not 0, is the Seq of an exchange of the session that
 	// is removed in the same step; one that is no longer there is no error.
 	Replaces int64
+	// TTL is how long the session is kept if nothing more is appended to it,
+	// whatever it was before; 0: for good. A session whose time is up is gone
+	// as if it were deleted, except that requests which began before are not
+	// void: they begin it anew.
+	TTL time.Duration
 	// Usage is added to what the tenant has used, unless the exchange was
 	// there already, by its ID: also where nothing is saved because of Rebase
 	// or ErrDeleted, since it was used all the same. Where Append returns
@@ -167,6 +174,8 @@ type Import struct {
 	Exchanges []Exchange
 	// Mark is the session's state when the request began: see Append.
 	Mark Mark
+	// TTL is as in Append.
+	TTL time.Duration
 }
 
 // Order is the direction of a listing.

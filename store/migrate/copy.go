@@ -183,7 +183,7 @@ func (m *mover) restoreTimes(ctx context.Context, t *tenantPlan) error {
 			continue
 		}
 		want := t.sessions[i]
-		right = right && d.ID == want.ID && d.Created.Equal(want.Created) && d.Updated.Equal(want.Updated)
+		right = right && d.ID == want.ID && d.Created.Equal(want.Created) && d.Updated.Equal(want.Updated) && d.TTL == want.TTL
 		i++
 	}
 	if right && i == len(t.sessions) {

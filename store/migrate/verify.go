@@ -214,7 +214,7 @@ func (m *mover) sessionItem(ctx context.Context, s store.Mover, tenant string, d
 	i := item{kind: "session", name: d.ID, counts: Counts{Sessions: 1}}
 	w := begin("session")
 	w.texts(d.ID)
-	w.numbers(milli(d.Created), milli(d.Updated), d.Messages, d.Tokens)
+	w.numbers(milli(d.Created), milli(d.Updated), d.Messages, d.Tokens, d.TTL.Milliseconds())
 	err := store.EachExchange(ctx, s, tenant, d.ID, func(list []store.Exchange) error {
 		messages := int64(0)
 		for n := range list {

@@ -98,6 +98,9 @@ func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
 			e.Messages, e.Model = nil, ""
 		}
 		a := store.Append{Tenant: tenant, Session: name, Exchange: e}
+		if n%2 == 0 {
+			a.TTL = 1000 * time.Hour
+		}
 		if i%7 == 6 {
 			g, err := s.Gather(ctx, store.GatherRequest{Tenant: tenant, Session: name, Limit: generous})
 			if err != nil {

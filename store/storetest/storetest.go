@@ -22,6 +22,8 @@ type Backend struct {
 	// Reopen closes a store that Open returned and opens it again, with what
 	// it holds. Where it is nil, durability isn't tested.
 	Reopen func(t *testing.T, s store.Store, now func() time.Time) store.Store
+	// ServerClock says that sessions end by a clock that the suite can't set.
+	ServerClock bool
 	// Without names the parts of the suite that are left out, such as those of
 	// search where a server has none.
 	Without []string
@@ -38,6 +40,7 @@ func Run(t *testing.T, b Backend) {
 		"Append":   testAppend,
 		"Rebase":   testRebase,
 		"Import":   testImport,
+		"Expiry":   testExpiry,
 		"Deletion": testDeletion,
 		"Sessions": testSessions,
 		"Names":    testNames,
