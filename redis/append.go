@@ -116,6 +116,7 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 	defer s.end()
 	e, replaces, expected := a.Exchange, a.Replaces, a.Mark.Seq
 	b := s.beside(&a)
+	inTurn := false
 	for {
 		reply, err := s.tryAppend(ctx, &a, &e, replaces, expected, b)
 		if err != nil {
@@ -132,6 +133,17 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 			return reply.seqs[0], nil
 		case appendDeleted:
 			return 0, store.ErrDeleted
+		}
+		if !inTurn {
+			// From here on one after the other: many who each start again
+			// whenever another was faster would wear one another out.
+			release, err := s.turns.take(ctx, a.Tenant, a.Session)
+			if err != nil {
+				s.uncount(ctx, b)
+				return 0, err
+			}
+			defer release()
+			inTurn = true
 		}
 		// Somebody was faster. Nothing comes between what Rebase sees now and
 		// the append, or the script says so again.

@@ -241,10 +241,10 @@ func TestSentinel(t *testing.T) {
 		return strings.Contains(info, "master_link_status:up"), err
 	})
 	url := "redis+sentinel://" + sentinel.addr() + "/main"
-	smoke(t, url, Options{WaitReplicas: 1})
+	smoke(t, url, Options{WaitReplicas: 1, WaitTimeout: 2500 * time.Millisecond})
 
 	t.Run("it goes on with the replica when the primary is gone", func(t *testing.T) {
-		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, unindexed: true})
+		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, WaitTimeout: 2500 * time.Millisecond, unindexed: true})
 		ctx := context.Background()
 		e := store.Exchange{ID: "e1", Messages: []store.Message{{JSON: []byte("{}"), Tokens: 1}}}
 		if _, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: e}); err != nil {
