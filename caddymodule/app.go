@@ -51,9 +51,9 @@ type App struct {
 	BareModels bool `json:"bare_models,omitempty"`
 	// The operator's key of the model router, best as {env.ROUTER_API_KEY}.
 	// With it, clients may send their service key alone, as Authorization:
-	// Bearer; this key goes to the router in its place. Whoever has a service
-	// key then spends the operator's credit. Default: none, clients bring
-	// their own.
+	// Bearer; this key goes to the router in its place, with requests that ask
+	// a model. Whoever has a service key then spends the operator's credit.
+	// Default: none, clients bring their own.
 	RouterKey string `json:"router_key,omitempty"`
 	// Where a request names its session, if it has no sessionId and no
 	// X-Backstory-Session-Id: the first of these that says something.

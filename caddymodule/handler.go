@@ -121,6 +121,11 @@ func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler)
 	if r.URL.Path == usagePath {
 		return h.app.usage(w, r, who)
 	}
+	if who.onOperator {
+		if err := checkOperators(r); err != nil {
+			return err
+		}
+	}
 	r.Body = unclosed{r.Body}
 	seen.begin(stageRouter)
 	return h.app.passOn(w, r, next, who)

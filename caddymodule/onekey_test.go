@@ -108,3 +108,35 @@ func TestARefusedOperatorsKeyIsNotTheClients(t *testing.T) {
 		t.Errorf("status %d: %s", r.status, r.body)
 	}
 }
+
+func TestTheOperatorsAccountIsNotTheClients(t *testing.T) {
+	upstream := newFake(t)
+	var asked []string
+	upstream.other = func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.Method+" "+r.URL.Path) }
+	s := start(t, options{upstream: upstream.URL, app: "router_key " + operators})
+	one := []string{"serviceKey", "", "Authorization", "Bearer " + acme}
+	for _, request := range []string{
+		"POST /embeddings", "POST /completions", "POST /responses", "POST /moderations", "POST /rerank", "POST /audio/speech",
+		"POST /audio/transcriptions", "POST /images/generations", "GET /models", "HEAD /models", "GET /models/openai/gpt-5",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		asked = nil
+		if r := s.do(s.request(method, path, "", nil, one...)); r.status != http.StatusOK || len(asked) != 1 {
+			t.Errorf("%s: status %d, asked %q", request, r.status, asked)
+		}
+	}
+	for _, request := range []string{
+		"GET /key", "GET /credits", "GET /responses/resp_1", "DELETE /responses/resp_1", "GET /chat/completions/c_1", "GET /batches",
+		"POST /batches", "POST /key/generate", "POST /embeddings/", "DELETE /models/m", "GET /models/../key", "GET /models/%2e%2e/key",
+		"GET /models/x%2f..%2f..%2fkey", "POST /responses/../key/generate", "POST //key/generate", "GET /",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		asked = nil
+		if r := s.do(s.request(method, path, "", nil, one...)); r.status != http.StatusForbidden || r.get("error.message").Str == "" || len(asked) != 0 {
+			t.Errorf("%s: status %d: %s, asked %q", request, r.status, r.body, asked)
+		}
+		if r := s.do(s.request(method, path, acme, nil)); r.status != http.StatusOK || len(asked) != 1 {
+			t.Errorf("%s with a router key: status %d, asked %q", request, r.status, asked)
+		}
+	}
+}

@@ -1,14 +1,17 @@
 package caddymodule_test
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -124,6 +127,39 @@ func TestWhatPassesThroughIsNotTouched(t *testing.T) {
 	rest, err := io.ReadAll(res.Body)
 	if err != nil || string(first)+string(rest) != "event: response.created\ndata: {\"choices\":[],\"sessionId\":\"x\"}\n\nevent: response.completed\r\ndata: {}\r\n\r\n" {
 		t.Errorf("%v: %s%s", err, first, rest)
+	}
+}
+
+// OpenAI's realtime API speaks over a WebSocket.
+func TestAnUpgradedConnectionPassesThrough(t *testing.T) {
+	upstream := newFake(t)
+	upstream.other = func(w http.ResponseWriter, _ *http.Request) {
+		conn, in, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		said, _ := in.ReadString('\n')
+		_, _ = io.WriteString(conn, "heard "+said)
+	}
+	s := start(t, options{upstream: upstream.URL})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.root, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.WriteString(conn, "GET /api/v1/realtime?model=x HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Authorization: Bearer k\r\nserviceKey: "+acme+"\r\n\r\nhello\n")
+	in := bufio.NewReader(conn)
+	res, err := http.ReadResponse(in, nil)
+	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if got, err := in.ReadString('\n'); got != "heard hello\n" {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 

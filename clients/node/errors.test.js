@@ -60,6 +60,7 @@ for (const [name, send] of Object.entries({
   'a parameter out of range': () => client.chat.completions.create({ ...hello, temperature: 3 }),
   'a body that is no object': () => client.post('/chat/completions', { body: [] }),
   'a bad service key': () => connect({ serviceKey: 'not-a-key' }).models.list(),
+  'a path that one key is not enough for': () => connect({ serviceKey: null, routerKey: env('SERVICE_KEY') }).batches.list(),
   'a file that nobody has': () => client.files.retrieve('file-unknown'),
   'a session that nobody has': () => client.get('/sessions/unknown'),
   'a path that nobody has': () => client.get('/sessions/unknown/unknown'),
