@@ -11,7 +11,7 @@ cd "$(dirname "$0")"
 bin=${BACKSTORY_BIN:-../backstory}
 [ -x "$bin" ] || { echo "run.sh: no program at $bin: build it, or set BACKSTORY_BIN" >&2; exit 2; }
 bin=$(realpath "$bin")
-[ -d node/node_modules ] || (cd node && npm ci)
+[ node/node_modules -nt node/package-lock.json ] || (cd node && npm ci)
 
 dir=$(mktemp -d)
 servers=()
