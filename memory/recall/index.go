@@ -3,27 +3,46 @@ package recall
 import (
 	"encoding/binary"
 	"hash/maphash"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/backstory-proxy/backstory/knowledge/terms"
 )
 
-// Index holds what can be found of one session. It isn't safe for concurrent
-// use: callers lock. Search doesn't change it, so many may search at a time.
+const (
+	// maxText is how much of a message is indexed, bytes.
+	maxText = 1 << 20
+	// maxNew is how many terms a message may bring that the session hasn't
+	// seen: a message of 1 MB has about 10,000, one of random words 150,000.
+	maxNew = 1 << 14
+	// maxSpeakers is how many names a session may have.
+	maxSpeakers = 64
+	// maxName is where a name is cut, bytes.
+	maxName = 64
+	// pause ends a sitting. 3 to 12 hours are the same in REALTALK, the one
+	// collection where it isn't given.
+	pause = 6 * 60 * 60
+	// maxSitting ends one where times don't, messages: a block of the session
+	// stands in for a sitting. 24 to 80 differ by .005.
+	maxSitting = 40
+)
+
+// Index holds what can be found of one session. Callers lock: Add and Remove
+// change it, Search and Bytes don't, so that many may search at a time.
 type Index struct {
 	seed     maphash.Seed
-	ids      map[uint64]uint32 // by hash of the term: no term is kept as text
+	ids      map[uint64]uint32 // by the term's hash: no term is kept as text
 	lists    []list            // by term id
-	forward  []byte            // the pieces' term ids, rising, as deltas
+	forward  []byte            // each piece's term ids, rising, as deltas
 	pieces   []piece
 	messages []message
 	sittings []sitting
-	names    []speaker
+	speakers []speaker
 	length   int // terms in all pieces
-	postings int // bytes of the lists
-	live     int // pieces that are left
-	lastMsg  time.Time
+	live     int // pieces that aren't removed
+	postings int // bytes of the lists' data
 
 	scratch []uint32
 }
@@ -38,25 +57,27 @@ type piece struct {
 }
 
 const (
-	flagDead uint8 = 1 << iota
-	flagTime       // it names a time
-	flagStanding
+	flagDead     uint8 = 1 << iota // removed
+	flagTime                       // it names a time
+	flagStanding                   // it tells how things are to be done
 )
 
 type message struct {
 	seq     int64
+	time    int64 // seconds of its own zone's clock since 1970; noTime
 	n       int32
 	tokens  int32
+	size    uint32 // bytes of the text
 	first   uint32 // its first piece
 	sitting uint32
-	day     int32 // days since 1970; noDay where unknown
-	speaker uint16
+	speaker uint8
 	role    uint8
 }
 
-const noDay = -1 << 31
-
 const (
+	noTime    = math.MinInt64
+	noSpeaker = math.MaxUint8
+
 	roleUser uint8 = iota
 	roleAssistant
 	roleOther
@@ -64,8 +85,8 @@ const (
 
 // sitting is a run of messages without a long pause.
 type sitting struct {
-	first  uint32 // its first piece
-	length uint32
+	first  uint32 // its first message
+	length uint32 // terms
 }
 
 type speaker struct {
@@ -78,7 +99,7 @@ func New() *Index {
 	return &Index{seed: maphash.MakeSeed(), ids: make(map[uint64]uint32)}
 }
 
-// Add appends messages, in the order of the session.
+// Add appends messages, in the order of the session: Seq never falls.
 func (x *Index) Add(messages ...Message) {
 	for i := range messages {
 		x.add(&messages[i])
@@ -86,132 +107,154 @@ func (x *Index) Add(messages ...Message) {
 }
 
 func (x *Index) add(m *Message) {
-	text := m.Text
-	if len(text) > maxText {
-		text = text[:maxText]
-	}
-	x.sit(m)
-	at := uint32(len(x.messages))
-	rec := message{seq: m.Seq, n: int32(m.N), tokens: int32(m.Tokens), first: uint32(len(x.pieces)),
-		sitting: uint32(len(x.sittings) - 1), day: day(m.Time), role: roleOf(m.Role), speaker: x.speaker(m.Name)}
+	rec := message{seq: m.Seq, time: clock(m.Time), n: int32(m.N), tokens: int32(m.Tokens), size: uint32(len(m.Text)),
+		first: uint32(len(x.pieces)), role: roleOf(m.Role), speaker: x.speaker(m.Name)}
+	rec.sitting = x.sit(rec.time)
 	x.messages = append(x.messages, rec)
-	ends := cut(text)
+	room := len(x.lists) + maxNew
 	from := 0
-	for i, to := range ends {
-		x.piece(at, &rec, text[from:to], from, to, i == 0 && rec.role == roleUser)
+	for _, to := range cut(m.Text[:min(len(m.Text), maxText)]) {
+		x.addPiece(&rec, m.Text[from:to], from, room)
 		from = to
-	}
-	if n := len(ends); n > 0 {
-		x.pieces[len(x.pieces)-1].to = uint32(len(m.Text))
-	}
-	if !m.Time.IsZero() {
-		x.lastMsg = m.Time
 	}
 }
 
-// piece indexes a part of a message.
-func (x *Index) piece(at uint32, m *message, text string, from, to int, first bool) {
+// addPiece indexes the part of the newest message that starts at from. The
+// session may grow to so many terms.
+func (x *Index) addPiece(m *message, text string, from, room int) {
+	p := piece{message: uint32(len(x.messages) - 1), from: uint32(from), to: uint32(from + len(text)), forward: uint32(len(x.forward))}
 	ids := x.scratch[:0]
 	for _, w := range terms.Of(text) {
-		if !terms.Stop(w) {
-			ids = append(ids, x.intern(w))
+		if isTime(w) {
+			p.flags |= flagTime
+		}
+		if terms.Stop(w) {
+			continue
+		}
+		if id, ok := x.intern(w, room); ok {
+			ids = append(ids, id)
 		}
 	}
-	length := len(ids)
-	if int(m.speaker) < len(x.names) {
-		ids = append(ids, x.names[m.speaker].terms...)
-	}
-	x.scratch = ids
-	slices.Sort(ids)
-	at0 := uint32(len(x.pieces))
-	p := piece{message: at, from: uint32(from), to: uint32(to), forward: uint32(len(x.forward)), length: uint16(min(length, 1<<16-1))}
-	if timed(text) {
-		p.flags |= flagTime
-	}
-	if m.role == roleUser && standing(text) {
+	if m.role == roleUser && isStanding(text) {
 		p.flags |= flagStanding
 	}
-	previous := uint32(0)
-	for i := 0; i < len(ids); {
-		j := i + 1
-		for j < len(ids) && ids[j] == ids[i] {
-			j++
-		}
-		x.forward = binary.AppendUvarint(x.forward, uint64(ids[i]-previous))
-		previous = ids[i]
-		x.postings += x.lists[ids[i]].add(at0, j-i)
-		i = j
+	p.length = uint16(min(len(ids), math.MaxUint16))
+	if m.speaker != noSpeaker {
+		ids = append(ids, x.speakers[m.speaker].terms...)
 	}
+	x.scratch = ids
+	x.post(uint32(len(x.pieces)), ids)
 	x.pieces = append(x.pieces, p)
 	x.length += int(p.length)
 	x.live++
 	x.sittings[m.sitting].length += uint32(p.length)
 }
 
-// intern returns the id of a term, a new one where it is new.
-func (x *Index) intern(w string) uint32 {
-	h := maphash.String(x.seed, terms.Stem(w))
-	id, ok := x.ids[h]
-	if !ok {
-		id = uint32(len(x.lists))
-		x.ids[h] = id
-		x.lists = append(x.lists, list{})
+// post notes that a piece has the terms.
+func (x *Index) post(p uint32, ids []uint32) {
+	slices.Sort(ids)
+	previous := uint32(0)
+	for i := 0; i < len(ids); {
+		id, j := ids[i], i+1
+		for j < len(ids) && ids[j] == id {
+			j++
+		}
+		x.forward = binary.AppendUvarint(x.forward, uint64(id-previous))
+		x.postings += x.lists[id].add(p, j-i)
+		previous, i = id, j
 	}
-	return id
+}
+
+// intern returns the id of a term, a new one where there is room.
+func (x *Index) intern(w string, room int) (id uint32, ok bool) {
+	h := maphash.String(x.seed, terms.Stem(w))
+	if id, ok = x.ids[h]; ok || len(x.lists) >= room {
+		return id, ok
+	}
+	id = uint32(len(x.lists))
+	x.ids[h] = id
+	x.lists = append(x.lists, list{})
+	return id, true
 }
 
 // lookup returns the id of a term that was indexed.
-func (x *Index) lookup(w string) (uint32, bool) {
-	id, ok := x.ids[maphash.String(x.seed, terms.Stem(w))]
-	return id, ok
-}
+func (x *Index) lookup(w string) (id uint32, ok bool) { return x.intern(w, 0) }
 
-// sit begins a new sitting where one is due.
-func (x *Index) sit(m *Message) {
-	n := len(x.messages)
-	if n > 0 {
-		s := &x.sittings[len(x.sittings)-1]
-		pause := !m.Time.IsZero() && !x.lastMsg.IsZero() && m.Time.Sub(x.lastMsg) >= Tune.Pause
-		if !pause && n-int(x.pieces0(s)) < Tune.MaxSitting {
-			return
+// sit returns the sitting of a message to come, a new one where one is due.
+func (x *Index) sit(now int64) uint32 {
+	n, last := len(x.messages), len(x.sittings)-1
+	if last >= 0 {
+		before := x.newest()
+		paused := now != noTime && before != noTime && now-before >= pause
+		if !paused && n-int(x.sittings[last].first) < maxSitting {
+			return uint32(last)
 		}
 	}
-	x.sittings = append(x.sittings, sitting{first: uint32(len(x.pieces))})
+	x.sittings = append(x.sittings, sitting{first: uint32(n)})
+	return uint32(last + 1)
 }
 
-func (x *Index) pieces0(s *sitting) uint32 {
-	if int(s.first) >= len(x.pieces) {
-		return uint32(len(x.messages))
-	}
-	return x.pieces[s.first].message
-}
-
-func (x *Index) speaker(name string) uint16 {
-	if name == "" {
-		return 1<<16 - 1
-	}
-	for i := range x.names {
-		if x.names[i].name == name {
-			return uint16(i)
+// newest is the time of the newest message that has one, of the last sitting.
+func (x *Index) newest() int64 {
+	for i := len(x.messages) - 1; i >= max(0, len(x.messages)-maxSitting); i-- {
+		if t := x.messages[i].time; t != noTime {
+			return t
 		}
 	}
-	if len(x.names) >= maxSpeakers {
-		return 1<<16 - 1
-	}
-	s := speaker{name: name}
-	for _, w := range terms.Of(name) {
-		s.terms = append(s.terms, x.intern(w))
-	}
-	x.names = append(x.names, s)
-	return uint16(len(x.names) - 1)
+	return noTime
 }
 
-func day(t time.Time) int32 {
+// speaker returns the speaker of the name.
+func (x *Index) speaker(name string) uint8 {
+	if name = name[:min(len(name), maxName)]; name == "" {
+		return noSpeaker
+	}
+	if i := slices.IndexFunc(x.speakers, func(s speaker) bool { return s.name == name }); i >= 0 {
+		return uint8(i)
+	}
+	words := terms.Of(name)
+	if len(x.speakers) == maxSpeakers || len(words) == 0 {
+		return noSpeaker
+	}
+	s := speaker{name: strings.Clone(name)}
+	for _, w := range words[:min(len(words), 8)] {
+		id, _ := x.intern(w, math.MaxInt)
+		s.terms = append(s.terms, id)
+	}
+	x.speakers = append(x.speakers, s)
+	return uint8(len(x.speakers) - 1)
+}
+
+// end is the piece after the last one of a message.
+func (x *Index) end(m int) uint32 {
+	if m+1 < len(x.messages) {
+		return x.messages[m+1].first
+	}
+	return uint32(len(x.pieces))
+}
+
+// termsOf calls f with the ids of a piece's terms.
+func (x *Index) termsOf(p uint32, f func(id uint32)) {
+	end := len(x.forward)
+	if int(p)+1 < len(x.pieces) {
+		end = int(x.pieces[p+1].forward)
+	}
+	id := uint32(0)
+	for d := x.forward[x.pieces[p].forward:end]; len(d) > 0; {
+		v, n := binary.Uvarint(d)
+		d = d[n:]
+		id += uint32(v)
+		f(id)
+	}
+}
+
+// clock is what the clock shows at a time, as if it were UTC.
+func clock(t time.Time) int64 {
 	if t.IsZero() {
-		return noDay
+		return noTime
 	}
 	_, offset := t.Zone()
-	return int32((t.Unix() + int64(offset)) / 86400)
+	return t.Unix() + int64(offset)
 }
 
 func roleOf(role string) uint8 {
@@ -223,8 +266,3 @@ func roleOf(role string) uint8 {
 	}
 	return roleOther
 }
-
-const (
-	maxText     = 1 << 20
-	maxSpeakers = 64
-)

@@ -1,100 +1,146 @@
 package recall
 
-import (
-	"cmp"
-	"math"
-	"slices"
+import "container/heap"
+
+const (
+	// standingTokens is the most that standing instructions get, and
+	// standingShare the most they get of the budget. It brings BEAM, whose
+	// users give such, 2 points, and costs LoCoMo .2.
+	standingTokens = 500
+	standingShare  = .15
+	// pieceTokens is what the marks around a piece take.
+	pieceTokens = 6
+	// least is a budget that isn't worth filling, tokens.
+	least = 8
+	// maxMisses is how many matches in a row may be too long for what is left
+	// of the budget.
+	maxMisses = 64
 )
 
-// pick takes the best pieces that fit, then fillers.
-func (s *search) pick() []Hit {
-	x := s.x
-	order := make([]uint32, 0, len(s.scores))
-	for p, score := range s.scores {
-		if score > 0 && x.pieces[p].flags&flagDead == 0 {
-			order = append(order, uint32(p))
-		}
-	}
-	rank := func(p uint32) float64 {
-		if Tune.Density == 0 {
-			return s.scores[p]
-		}
-		return s.scores[p] / math.Pow(float64(s.tokens(p))+10, Tune.Density)
-	}
-	slices.SortFunc(order, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(rank(b), rank(a)), cmp.Compare(b, a))
-	})
-	t := &taken{s: s, left: s.q.Budget, in: make([]bool, s.limit), sits: make([]bool, len(x.sittings))}
-	// standing instructions
-	if s.q.Budget > 0 && Tune.Standing > 0 {
-		room := min(Tune.Standing, Tune.StandingShare*float64(s.q.Budget))
-		n := 0
-		for p := int(s.limit) - 1; p >= 0; p-- {
-			if x.pieces[p].flags&flagStanding != 0 && n+s.tokens(uint32(p)) <= int(room) {
-				n += s.tokens(uint32(p))
-				t.take(uint32(p), s.scores[p]+1e-9)
-			}
-		}
-	}
-	for _, p := range order {
-		t.take(p, s.scores[p])
-		if t.done() {
-			return t.hits
-		}
-	}
-	for p := int(s.limit) - 1; p >= 0 && !t.done(); p-- {
-		t.take(uint32(p), 0)
-	}
-	return t.hits
-}
-
-type taken struct {
-	s    *search
-	left int
+// choice is what was taken so far.
+type choice struct {
+	*search
 	hits []Hit
-	in   []bool
-	sits []bool
+	left int // of the budget
+	best float64
+	in   []bool // by piece
+	sits []bool // by sitting: its header is paid
 }
 
-func (t *taken) done() bool {
-	if t.s.q.Limit > 0 && len(t.hits) >= t.s.q.Limit {
-		return true
+// pick takes what fits, best first.
+func (s *search) pick() []Hit {
+	order := s.order()
+	c := &choice{search: s, left: s.q.Budget, in: make([]bool, len(s.scores)), sits: make([]bool, len(s.x.sittings))}
+	if len(order.pieces) > 0 {
+		c.best = s.scores[order.pieces[0]]
 	}
-	return t.s.q.Budget > 0 && t.left < 8
+	c.standing()
+	for misses := 0; order.Len() > 0 && misses < maxMisses && !c.full(); {
+		p := heap.Pop(order).(uint32)
+		if c.in[p] || c.take(int(p), Match) {
+			misses = 0
+		} else {
+			misses++
+		}
+	}
+	for p := len(s.scores) - 1; p >= 0 && !c.full(); p-- {
+		if !c.in[p] && !c.take(p, Recent) {
+			break // not the older ones instead: it is the newest that fit
+		}
+	}
+	return c.hits
 }
 
-func (t *taken) take(p uint32, score float64) {
-	x := t.s.x
-	if t.in[p] || x.pieces[p].flags&flagDead != 0 {
-		return
+// standing takes the newest standing instructions.
+func (c *choice) standing() {
+	room := standingTokens
+	if c.q.Budget > 0 {
+		room = min(room, int(standingShare*float64(c.q.Budget)))
 	}
-	m := &x.messages[x.pieces[p].message]
-	cost := t.s.tokens(p)
-	if t.s.q.Budget > 0 {
-		all := cost
-		if !t.sits[m.sitting] {
-			all += t.s.q.Group
+	for p := len(c.scores) - 1; p >= 0 && room >= least && !c.full(); p-- {
+		if c.x.pieces[p].flags&(flagStanding|flagDead) == flagStanding && c.tokens(p) <= room && c.take(p, Standing) {
+			room -= c.tokens(p)
 		}
-		if all > t.left {
-			return
-		}
-		t.left -= all
 	}
-	t.in[p] = true
-	t.sits[m.sitting] = true
-	pc := &x.pieces[p]
-	t.hits = append(t.hits, Hit{Ref: Ref{m.seq, int(m.n)}, From: int(pc.from), To: int(pc.to), Score: score, Tokens: cost})
+}
+
+// full reports whether nothing more is to be taken.
+func (c *choice) full() bool {
+	return c.q.Budget > 0 && c.left < least || c.q.Limit > 0 && len(c.hits) >= c.q.Limit
+}
+
+// take takes a piece if it fits.
+func (c *choice) take(p int, kind Kind) bool {
+	pc, m := &c.x.pieces[p], c.message(p)
+	if pc.flags&flagDead != 0 {
+		return kind == Recent // as if it weren't there
+	}
+	tokens := c.tokens(p)
+	if c.q.Budget > 0 {
+		all := tokens
+		if !c.sits[m.sitting] {
+			all += c.q.Header
+		}
+		if all > c.left {
+			return false
+		}
+		c.left -= all
+	}
+	h := Hit{Ref: m.ref(), From: int(pc.from), To: int(pc.to), Kind: kind, Tokens: tokens}
+	if c.best > 0 {
+		h.Score = c.scores[p] / c.best
+	}
+	c.in[p], c.sits[m.sitting] = true, true
+	c.hits = append(c.hits, h)
+	return true
 }
 
 // tokens is what quoting a piece takes.
-func (s *search) tokens(p uint32) int {
-	x := s.x
-	pc := &x.pieces[p]
-	m := &x.messages[pc.message]
-	total := x.pieces[x.end(int(pc.message))-1].to
-	if pc.from == 0 && pc.to == total {
+func (s *search) tokens(p int) int {
+	pc, m := &s.x.pieces[p], s.message(p)
+	if pc.to-pc.from == m.size {
 		return int(m.tokens)
 	}
-	return int(uint64(m.tokens)*uint64(pc.to-pc.from)/uint64(total)) + 6
+	return int(int64(m.tokens)*int64(pc.to-pc.from)/int64(m.size)) + pieceTokens
 }
-func (s *search) dates() {}
+
+func (m *message) ref() Ref { return Ref{m.seq, int(m.n)} }
+
+// order is a heap of the pieces that match, best first. Of thousands, some
+// dozens are needed.
+type order struct {
+	pieces []uint32
+	scores []float64
+}
+
+func (s *search) order() *order {
+	o := &order{scores: s.scores}
+	for p, score := range s.scores {
+		if score > 0 && s.x.pieces[p].flags&flagDead == 0 {
+			o.pieces = append(o.pieces, uint32(p))
+		}
+	}
+	heap.Init(o)
+	return o
+}
+
+func (o *order) Len() int { return len(o.pieces) }
+
+func (o *order) Less(i, j int) bool {
+	a, b := o.pieces[i], o.pieces[j]
+	if o.scores[a] != o.scores[b] {
+		return o.scores[a] > o.scores[b]
+	}
+	return a > b // the newer one
+}
+
+func (o *order) Swap(i, j int) { o.pieces[i], o.pieces[j] = o.pieces[j], o.pieces[i] }
+
+func (o *order) Push(any) {} // nothing is added
+
+func (o *order) Pop() any {
+	last := len(o.pieces) - 1
+	p := o.pieces[last]
+	o.pieces = o.pieces[:last]
+	return p
+}

@@ -3,9 +3,21 @@
 // Search; whoever calls fetches the texts from the store. An Index keeps no
 // texts, only which terms occur where.
 //
-// Long messages are cut into pieces of about 900 bytes at paragraphs, lines or
-// sentences, and a Hit names the bytes of one piece. Adjacent pieces of one
-// message join without a gap.
+// The score is BM25 over normalised terms (knowledge/terms, stemmed), where
+//
+//   - a message counts what its neighbours say in part: an answer seldom
+//     repeats the words of its question;
+//   - so does it the sitting that it stands in, found by pauses;
+//   - who says it is indexed with it, and messages of the one speaker that
+//     the query names come first;
+//   - dates in the query raise the messages of those days;
+//   - the terms that the best messages share are searched for as well.
+//
+// Nothing of it needs names, times or English; what is missing brings nothing.
+//
+// Long messages are cut into pieces of up to 1,200 bytes at paragraphs, lines,
+// sentences or words, and a Hit names the bytes of one piece. Pieces of one
+// message that follow each other join without a gap.
 package recall
 
 import "time"
@@ -17,7 +29,7 @@ type Message struct {
 	Role   string    // "user", "assistant", …
 	Name   string    // the speaker's name, if one is known
 	Text   string    // what it says
-	Time   time.Time // when it was said; zero where that isn't known
+	Time   time.Time // when it was said, in the zone to read dates in; zero: unknown
 	Tokens int       // what quoting all of it takes
 }
 
@@ -32,20 +44,36 @@ type Query struct {
 	Text   string
 	Now    time.Time // what "yesterday" is counted from; zero: the newest message's time
 	Before int64     // only exchanges with a smaller Seq; 0: all
-	Budget int       // tokens to fill; 0: Limit decides
+	Budget int       // tokens to fill; 0: no limit
 	Limit  int       // most hits; 0: no limit
-	// Group is what one more sitting costs, in tokens: the date line above
-	// its first message.
-	Group int
-	// Near is a ranking by other means (vectors), best first, to be fused by
-	// rank.
-	Near []Ref
+	// Header is what the first message of a sitting takes besides its Tokens:
+	// the line with its date.
+	Header int
+	// Near is a ranking by other means, such as vectors, best first, and
+	// NearWeight what its first place is worth beside the best lexical match:
+	// 1 is as much.
+	Near       []Ref
+	NearWeight float64
 }
+
+// Kind says why a hit is one.
+type Kind uint8
+
+const (
+	// Match is a message that the query may be about.
+	Match Kind = iota
+	// Standing is an instruction or a preference of the user's.
+	Standing
+	// Recent is a filler: nothing but new. A query that matches nothing finds
+	// only these and standing instructions.
+	Recent
+)
 
 // Hit is a message, or a piece of one, that is worth quoting.
 type Hit struct {
 	Ref
-	From, To int     // bytes of the text; all of it where it is short
-	Score    float64 // 0: a filler, here for being recent only
+	From, To int // bytes of the text; all of it where it is short
+	Kind     Kind
+	Score    float64 // 1 for the best match, 0 for a filler
 	Tokens   int     // what quoting it takes, estimated where it is a piece
 }

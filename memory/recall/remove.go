@@ -2,42 +2,57 @@ package recall
 
 import "unsafe"
 
-// Remove forgets an exchange. Adding what replaces it is up to the caller.
+// Remove forgets an exchange. The newest ones vanish altogether; of one that
+// others follow, the postings stay, and are skipped.
 func (x *Index) Remove(seq int64) {
 	for i := len(x.messages) - 1; i >= 0 && x.messages[i].seq >= seq; i-- {
 		if x.messages[i].seq == seq {
-			x.remove(i)
+			x.forget(i)
 		}
 	}
-	if x.live == 0 {
-		x.reset()
+	for n := len(x.messages); n > 0 && x.dead(n-1); n-- {
+		x.drop()
 	}
 }
 
-// remove takes a message's terms out of the statistics. Its postings stay, and
-// are skipped.
-func (x *Index) remove(i int) {
-	for p := x.messages[i].first; p < x.end(i); p++ {
+// dead reports whether a message was removed.
+func (x *Index) dead(m int) bool { return x.pieces[x.messages[m].first].flags&flagDead != 0 }
+
+// forget takes a message out of the statistics.
+func (x *Index) forget(m int) {
+	if x.dead(m) {
+		return
+	}
+	for p := x.messages[m].first; p < x.end(m); p++ {
 		pc := &x.pieces[p]
-		if pc.flags&flagDead != 0 {
-			continue
-		}
 		pc.flags |= flagDead
-		x.termsOf(p, func(id uint32) { x.lists[id].df-- })
+		x.termsOf(p, func(id uint32) { x.lists[id].live-- })
 		x.length -= int(pc.length)
-		x.sittings[x.messages[i].sitting].length -= uint32(pc.length)
+		x.sittings[x.messages[m].sitting].length -= uint32(pc.length)
 		x.live--
 	}
 }
 
-// reset empties the index.
-func (x *Index) reset() { *x = *New() }
+// drop takes the last message, which was forgotten, out of the lists.
+func (x *Index) drop() {
+	last := &x.messages[len(x.messages)-1]
+	for p := len(x.pieces) - 1; p >= int(last.first); p-- {
+		x.termsOf(uint32(p), func(id uint32) { x.lists[id].pop() })
+		x.forward = x.forward[:x.pieces[p].forward]
+		x.pieces = x.pieces[:p]
+	}
+	x.messages = x.messages[:len(x.messages)-1]
+	if s := len(x.sittings) - 1; int(x.sittings[s].first) == len(x.messages) {
+		x.sittings = x.sittings[:s]
+	}
+}
 
 // Bytes is about what the index takes of memory.
 func (x *Index) Bytes() int64 {
-	const perID = 18 // a key and a value in a map that is three quarters full, or less
-	n := cap(x.forward) + x.postings + cap(x.scratch)*4 + len(x.ids)*perID +
+	const perID = 24 // of the map: a key and a value, and what is free
+	n := cap(x.forward) + x.postings + 4*cap(x.scratch) + perID*len(x.ids) +
 		cap(x.lists)*int(unsafe.Sizeof(list{})) + cap(x.pieces)*int(unsafe.Sizeof(piece{})) +
-		cap(x.messages)*int(unsafe.Sizeof(message{})) + cap(x.sittings)*int(unsafe.Sizeof(sitting{}))
+		cap(x.messages)*int(unsafe.Sizeof(message{})) + cap(x.sittings)*int(unsafe.Sizeof(sitting{})) +
+		len(x.speakers)*512
 	return int64(n) + int64(unsafe.Sizeof(*x))
 }

@@ -1,0 +1,122 @@
+package recall
+
+import (
+	"math"
+	"slices"
+
+	"github.com/backstory-proxy/backstory/knowledge/terms"
+)
+
+const (
+	// namedFactor raises the messages of the one speaker that the query names.
+	namedFactor = 1.8
+	// timeFactor raises what names a time where the query asks for one.
+	timeFactor = 1.4
+	// Messages of the assistant weigh less the longer they are beyond
+	// assistantFrom tokens, by the square root; pieces of others' beyond
+	// userFrom, by a little less. A long message holds a bit of everything,
+	// and takes the place of many short ones.
+	assistantFrom, assistantPower = 60, .5
+	userFrom, userPower           = 80, .4
+	// dateWeight is that of a named day beside a word as rare;
+	// afterShare what the two days after it count: what happened is often
+	// told the day after.
+	dateWeight, afterShare = 1.5, .6
+)
+
+// weigh weighs who says it, how long it is, and whether it names a time.
+func (s *search) weigh() {
+	named, one := s.named()
+	when := asksWhen(s.q.Text)
+	for p := range s.scores {
+		if s.scores[p] == 0 {
+			continue
+		}
+		m, f := s.message(p), 1.0
+		if one && m.speaker == named {
+			f = namedFactor
+		}
+		if when && s.x.pieces[p].flags&flagTime != 0 {
+			f *= timeFactor
+		}
+		// A cut message is as long as a piece of it for whoever quotes it, but
+		// an assistant's long one is no denser for being cut.
+		if t := float64(m.tokens); m.role == roleAssistant && t > assistantFrom {
+			f *= math.Pow(assistantFrom/t, assistantPower)
+		} else if t := float64(s.tokens(p)); m.role != roleAssistant && t > userFrom {
+			f *= math.Pow(userFrom/t, userPower)
+		}
+		s.scores[p] *= f
+	}
+}
+
+// named is the speaker that the query names, if it names one only.
+func (s *search) named() (speaker uint8, one bool) {
+	if len(s.x.speakers) == 0 {
+		return 0, false
+	}
+	var said []uint32
+	for _, w := range terms.Of(s.q.Text) {
+		if id, ok := s.x.lookup(w); ok {
+			said = append(said, id)
+		}
+	}
+	n := 0
+	for i := range s.x.speakers {
+		if slices.ContainsFunc(s.x.speakers[i].terms, func(id uint32) bool { return slices.Contains(said, id) }) {
+			speaker = uint8(i)
+			n++
+		}
+	}
+	return speaker, n == 1
+}
+
+// dates raises the messages of the days that the query names.
+func (s *search) dates() {
+	now := s.q.Now
+	if now.IsZero() {
+		now = clockTime(s.x.newest())
+	}
+	for _, d := range datesIn(s.q.Text, now) {
+		// By day, as most messages share theirs with many.
+		weights := make(map[int64]float64)
+		on := 0
+		for i := range s.x.messages {
+			day := s.x.messages[i].day()
+			if _, ok := weights[day]; !ok {
+				weights[day] = d.weight(day)
+			}
+			if weights[day] == 1 {
+				on++
+			}
+		}
+		weight := dateWeight * rarity(float64(len(s.x.messages)), float64(on))
+		for p := range s.scores {
+			s.scores[p] += weight * weights[s.message(p).day()]
+		}
+	}
+}
+
+// near fuses in the other ranking: by rank, as its scores mean something else.
+// A bonus that is half after ten places was better than reciprocal rank fusion of
+// both, which throws the lexical scores away.
+func (s *search) near() {
+	if len(s.q.Near) == 0 || s.q.NearWeight <= 0 {
+		return
+	}
+	best := 0.0
+	for _, score := range s.scores {
+		best = max(best, score)
+	}
+	if best == 0 {
+		best = 1
+	}
+	const half = 10
+	bonus := make(map[Ref]float64, len(s.q.Near))
+	for i, r := range s.q.Near {
+		bonus[r] = max(bonus[r], s.q.NearWeight*best*half/float64(half+i))
+	}
+	for p := range s.scores {
+		s.scores[p] += bonus[s.message(p).ref()]
+	}
+}
