@@ -3,8 +3,9 @@
 // the same, whatever their own tokenizers make of punctuation, accents or
 // Chinese. It does no I/O.
 //
-// English isn't stemmed here: the stores do that themselves. For languages
-// that they don't stem, the beginnings of words are indexed as well.
+// Of doesn't stem English: the stores do that themselves, and what searches
+// without a store calls Stem. For other languages, the beginnings of words are
+// indexed as well.
 package terms
 
 import (

@@ -253,7 +253,7 @@ var weekdays = map[string]int{"sunday": 0, "monday": 1, "tuesday": 2, "wednesday
 
 var months = func() map[string]int {
 	m := make(map[string]int)
-	for i, names := range []string{"january jan januar enero janvier", "february feb februar febrero", "march mar märz marzo mars",
+	for i, names := range []string{"january jan januar enero janvier", "february feb februar febrero février", "march mar märz marzo mars",
 		"april apr abril avril", "may mai mayo", "june jun juni junio juin", "july jul juli julio juillet",
 		"august aug agosto août", "september sep sept septiembre septembre", "october oct oktober octubre octobre",
 		"november nov noviembre novembre", "december dec dezember diciembre décembre"} {

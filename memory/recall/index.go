@@ -2,7 +2,6 @@ package recall
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -32,7 +31,6 @@ const (
 // Index holds what can be found of one session. Callers lock: Add and Remove
 // change it, Search and Bytes don't, so that many may search at a time.
 type Index struct {
-	seed     maphash.Seed
 	ids      map[uint64]uint32 // by the term's hash: no term is kept as text
 	lists    []list            // by term id
 	forward  []byte            // each piece's term ids, rising, as deltas
@@ -42,6 +40,7 @@ type Index struct {
 	speakers []speaker
 	length   int // terms in all pieces
 	live     int // pieces that aren't removed
+	removed  int // messages that were, and are still here
 	postings int // bytes of the lists' data
 
 	scratch []uint32
@@ -96,7 +95,7 @@ type speaker struct {
 
 // New returns an empty index.
 func New() *Index {
-	return &Index{seed: maphash.MakeSeed(), ids: make(map[uint64]uint32)}
+	return &Index{ids: make(map[uint64]uint32)}
 }
 
 // Add appends messages, in the order of the session: Seq never falls.
@@ -124,17 +123,20 @@ func (x *Index) add(m *Message) {
 func (x *Index) addPiece(m *message, text string, from, room int) {
 	p := piece{message: uint32(len(x.messages) - 1), from: uint32(from), to: uint32(from + len(text)), forward: uint32(len(x.forward))}
 	ids := x.scratch[:0]
-	for _, w := range terms.Of(text) {
-		if isTime(w) {
+	known := caches.Get().(*cache)
+	for _, text := range terms.Of(text) {
+		w := known.look(text)
+		if w.time {
 			p.flags |= flagTime
 		}
-		if terms.Stop(w) {
+		if w.stop {
 			continue
 		}
-		if id, ok := x.intern(w, room); ok {
+		if id, ok := x.intern(w.hash, room); ok {
 			ids = append(ids, id)
 		}
 	}
+	caches.Put(known)
 	if m.role == roleUser && isStanding(text) {
 		p.flags |= flagStanding
 	}
@@ -165,20 +167,22 @@ func (x *Index) post(p uint32, ids []uint32) {
 	}
 }
 
-// intern returns the id of a term, a new one where there is room.
-func (x *Index) intern(w string, room int) (id uint32, ok bool) {
-	h := maphash.String(x.seed, terms.Stem(w))
-	if id, ok = x.ids[h]; ok || len(x.lists) >= room {
+// intern returns the id of a term by its hash, a new one where there is room.
+func (x *Index) intern(hash uint64, room int) (id uint32, ok bool) {
+	if id, ok = x.ids[hash]; ok || len(x.lists) >= room {
 		return id, ok
 	}
 	id = uint32(len(x.lists))
-	x.ids[h] = id
+	x.ids[hash] = id
 	x.lists = append(x.lists, list{})
 	return id, true
 }
 
 // lookup returns the id of a term that was indexed.
-func (x *Index) lookup(w string) (id uint32, ok bool) { return x.intern(w, 0) }
+func (x *Index) lookup(w string) (id uint32, ok bool) {
+	id, ok = x.ids[look(w).hash]
+	return id, ok
+}
 
 // sit returns the sitting of a message to come, a new one where one is due.
 func (x *Index) sit(now int64) uint32 {
@@ -218,7 +222,7 @@ func (x *Index) speaker(name string) uint8 {
 	}
 	s := speaker{name: strings.Clone(name)}
 	for _, w := range words[:min(len(words), 8)] {
-		id, _ := x.intern(w, math.MaxInt)
+		id, _ := x.intern(look(w).hash, math.MaxInt)
 		s.terms = append(s.terms, id)
 	}
 	x.speakers = append(x.speakers, s)

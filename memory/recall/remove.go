@@ -23,6 +23,7 @@ func (x *Index) forget(m int) {
 	if x.dead(m) {
 		return
 	}
+	x.removed++
 	for p := x.messages[m].first; p < x.end(m); p++ {
 		pc := &x.pieces[p]
 		pc.flags |= flagDead
@@ -42,6 +43,7 @@ func (x *Index) drop() {
 		x.pieces = x.pieces[:p]
 	}
 	x.messages = x.messages[:len(x.messages)-1]
+	x.removed--
 	if s := len(x.sittings) - 1; int(x.sittings[s].first) == len(x.messages) {
 		x.sittings = x.sittings[:s]
 	}

@@ -171,6 +171,9 @@ func (s *search) count(id uint32) {
 
 // beside is the next message in a direction that wasn't removed.
 func (x *Index) beside(m, step int) int {
+	if x.removed == 0 {
+		return m + step
+	}
 	for m += step; m >= 0 && m < len(x.messages) && x.dead(m); m += step {
 	}
 	return m
