@@ -24,7 +24,7 @@ const maxPassages = 20
 func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who caller, ext openai.Extension) error {
 	t, err := a.parse(w, r, ext)
 	if err == nil {
-		err = who.plan.checkModel(t.chat.Model)
+		err = who.plan.checkModels(t.chat.Model, t.chat.Models)
 	}
 	if err != nil {
 		// The request counts all the same, and its headers say so.

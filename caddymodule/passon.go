@@ -86,7 +86,7 @@ func (a *App) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Plan) e
 		return err
 	}
 	if len(body) > 0 {
-		if err := p.checkModel(namedModel(r.Header.Get("Content-Type"), body)); err != nil {
+		if err := p.checkModels(namedModels(r.Header.Get("Content-Type"), body)); err != nil {
 			return err
 		}
 	}
@@ -94,27 +94,33 @@ func (a *App) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Plan) e
 	return nil
 }
 
-// namedModel is the model that a body of JSON or a form names; empty where it
-// names none, or more than one.
-func namedModel(contentType string, body []byte) string {
+// namedModels is the model that a body of JSON or a form names, empty where it
+// names none or is ambiguous, and those that the router may fall back to.
+func namedModels(contentType string, body []byte) (model string, others []string) {
 	kind, params, _ := mime.ParseMediaType(contentType)
 	if kind == "multipart/form-data" {
-		return modelOfForm(bytes.NewReader(body), params["boundary"])
+		return modelOfForm(bytes.NewReader(body), params["boundary"]), nil
 	}
 	if openai.CheckJSON(body) != nil {
-		return ""
+		return "", nil
 	}
-	var models []string
+	n := 0
 	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
-		if key.String() == "model" {
-			models = append(models, v.String())
+		switch key.String() {
+		case "model":
+			model = v.String()
+			n++
+		case "models":
+			for _, other := range v.Array() {
+				others = append(others, other.String())
+			}
 		}
 		return true
 	})
-	if len(models) != 1 {
-		return ""
+	if n != 1 {
+		return "", nil
 	}
-	return models[0]
+	return model, others
 }
 
 func modelOfForm(body io.Reader, boundary string) string {

@@ -34,12 +34,23 @@ func (p *Plan) validate() error {
 	return nil
 }
 
-// checkModel refuses a model that the plan doesn't have, as OpenAI refuses one
-// that a project has no access to.
-func (p *Plan) checkModel(model string) error {
+// checkModels refuses a request that names a model which the plan doesn't have,
+// be it one that the router may fall back to.
+func (p *Plan) checkModels(model string, others []string) error {
 	if len(p.Models) == 0 {
 		return nil
 	}
+	for _, other := range others {
+		if err := p.checkModel(other); err != nil {
+			return err
+		}
+	}
+	return p.checkModel(model)
+}
+
+// checkModel refuses a model that the plan doesn't have, as OpenAI refuses one
+// that a project has no access to.
+func (p *Plan) checkModel(model string) error {
 	for _, pattern := range p.Models {
 		if ok, _ := path.Match(pattern, model); ok {
 			return nil

@@ -202,7 +202,7 @@ func TestAPlanMayNameModels(t *testing.T) {
 		_, _ = w.Write(body)
 	}
 	s := planned(t, upstream, "models demo/* openai/gpt-5-mini")
-	s.chat(acme, "hi", "")
+	s.chat(acme, "hi", `"models":["openai/gpt-5-mini"]`)
 	form := func(model string) reply {
 		var b bytes.Buffer
 		w := multipart.NewWriter(&b)
@@ -217,6 +217,8 @@ func TestAPlanMayNameModels(t *testing.T) {
 		"chat":            s.post(acme, "/chat/completions", strings.Replace(chatBody("hi", ""), "demo/echo", "openai/gpt-5", 1)),
 		"preview":         s.post(acme, "/chat/completions/preview", strings.Replace(chatBody("hi", ""), "demo/echo", "openai/gpt-5", 1)),
 		"embeddings":      s.post(acme, "/embeddings", `{"model":"openai/e","input":"x"}`),
+		"a fallback":      s.post(acme, "/chat/completions", chatBody("hi", `"models":["demo/echo","openai/gpt-5"]`)),
+		"one elsewhere":   s.post(acme, "/responses", `{"model":"demo/a","models":["openai/gpt-5"]}`),
 		"named twice":     s.post(acme, "/responses", `{"model":"demo/a","model":"openai/e"}`),
 		"named nowhere":   s.post(acme, "/responses", `{"input":"x"}`),
 		"below a pattern": s.post(acme, "/responses", `{"model":"demo/a/b"}`),

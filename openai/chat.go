@@ -33,7 +33,9 @@ var DefaultExtension = Extension{SaveToMemory: true, UseRAG: true}
 // from, which must not change.
 type Chat struct {
 	Extension
-	Model  string
+	Model string
+	// Models are others that the router may choose, as OpenRouter takes them.
+	Models []string
 	Stream bool
 	// IncludeUsage says that the client asked for the usage in a stream.
 	IncludeUsage bool
@@ -186,6 +188,10 @@ func (c *Chat) read(name string, v gjson.Result, opts ParseOptions) (err error) 
 	switch name {
 	case "model":
 		c.Model, err = readModel(v, opts.BareModels)
+	case "models":
+		for _, model := range v.Array() {
+			c.Models = append(c.Models, strings.Clone(model.String()))
+		}
 	case "messages":
 		c.Messages, err = readMessages(c.body, v)
 	case "stream":
