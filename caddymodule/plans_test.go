@@ -344,3 +344,22 @@ func TestBrokenPlansAreRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestTheAllowanceOnRedis(t *testing.T) {
+	upstream := newFake(t)
+	o := options{
+		upstream: upstream.URL, store: "redis " + startRedis(t) + " {\nfiles off\n}",
+		app: "plan mine 1000 {\ntokens_per_month 5\n}", keys: "key " + acme + " acme mine",
+	}
+	s := start(t, o)
+	s.chat(acme, "hi", `"sessionId":"s"`)
+	s.load(o) // as another proxy would, it knows nothing but what the store tells
+	s.chat(acme, "hi", "")
+	s.chat(acme, "hi", `"sessionId":"s"`)
+	if r := s.post(acme, "/chat/completions", chatBody("hi", "")); r.get("error.code").Str != "insufficient_quota" {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+	if u := s.ok(s.get(acme, "/usage")); u.get("tokens.used").Int() != 6 || u.get("files.used").Int() != 0 {
+		t.Errorf("got %s", u.body)
+	}
+}
