@@ -59,6 +59,9 @@ type App struct {
 	// X-Backstory-Session-Id: the first of these that says something.
 	// body:<path.to.field> or header:<Name>. Default: nowhere.
 	SessionFrom []string `json:"session_from,omitempty"`
+	// The origins of browser apps that may call, such as https://app.example,
+	// or * for all. Default: none.
+	CORS []string `json:"cors,omitempty"`
 
 	opener   StoreOpener
 	embedder embed.Embedder
@@ -66,15 +69,19 @@ type App struct {
 	models   *modelLengths
 	counts   *tokens.Cache
 	refusals refusals
+	cors     *cors                 // nil: browsers aren't told of origins
 	meters   map[string]*planMeter // by plan; "" for requests of none
 	logger   *zap.Logger
 
 	routerKey      string // expanded; empty: none
 	sessionSources []sessionSource
 
-	// ready is closed when Start has opened the store. Caddy starts apps in
-	// any order: requests may come before.
+	// ready is closed when Start has opened the store, or failed with
+	// startErr. Caddy starts apps in any order: requests may come before.
 	ready     chan struct{}
+	startErr  error
+	readiness readiness
+	router    routerState
 	shared    *sharedStore
 	knowledge *knowledge.Service
 }
@@ -163,6 +170,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 		}
 		a.sessionSources = append(a.sessionSources, source)
 	}
+	a.cors = newCORS(a.CORS)
 	a.meters = newPlanMeters(plans)
 	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
@@ -185,11 +193,36 @@ func (a *App) Validate() error {
 	if a.MaxBody < 0 || a.MaxFile < 0 {
 		return fmt.Errorf("max_body and max_file must be positive")
 	}
+	for _, origin := range a.CORS {
+		if err := checkOrigin(origin); err != nil {
+			return err
+		}
+	}
 	return a.Context.validate()
 }
 
 // Start opens the store, and makes the first service key where there is none.
+// If it fails, requests that came before are let go: Caddy waits for them.
 func (a *App) Start() error {
+	a.startErr = a.start()
+	close(a.ready)
+	return a.startErr
+}
+
+// waitReady waits until the store is open.
+func (a *App) waitReady(ctx context.Context) error {
+	select {
+	case <-a.ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if a.startErr != nil {
+		return &unavailable{a.startErr}
+	}
+	return nil
+}
+
+func (a *App) start() error {
 	ctx := context.Background() // the store outlives this configuration
 	shared, err := openShared(ctx, a.opener, a.embedder)
 	if err != nil {
@@ -197,11 +230,7 @@ func (a *App) Start() error {
 	}
 	a.shared = shared
 	a.knowledge = knowledge.New(shared, shared, a.embedder, knowledge.Options{Count: tokens.O200K().Count})
-	if err := a.bootstrap(ctx, os.Stderr); err != nil {
-		return err
-	}
-	close(a.ready)
-	return nil
+	return a.bootstrap(ctx, os.Stderr)
 }
 
 // Stop does nothing: requests under way go on with the store until Cleanup.

@@ -202,6 +202,7 @@ func TestEveryOptionIsAccepted(t *testing.T) {
 			bare_models
 			router_key {env.BACKSTORY_TEST_UNSET}
 			session_from body:metadata.thread_id header:X-Thread
+			cors https://app.example http://localhost:3000
 		}
 	}
 	http://127.0.0.1:0 {

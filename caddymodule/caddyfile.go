@@ -82,6 +82,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		bare_models
 //		router_key <key>
 //		session_from <source...>
+//		cors <origin>...
 //	}
 //
 // key and plan may be repeated, and model in context; the others may not.
@@ -112,6 +113,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.MaxBody, err = parseSize(d)
 		case "max_file":
 			a.MaxFile, err = parseSize(d)
+		case "cors":
+			if a.CORS = d.RemainingArgs(); len(a.CORS) == 0 {
+				err = d.ArgErr()
+			}
 		case "bare_models":
 			a.BareModels = true
 			err = noArgs(d)

@@ -42,6 +42,11 @@ func (m *flakyModule) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 func (m *flakyModule) Location() string { return "flaky:" + m.Path }
 
 func (m *flakyModule) Open(ctx context.Context, _ embed.Embedder) (store.Store, error) {
+	if f := whileOpening.Load(); f != nil {
+		if err := (*f)(); err != nil {
+			return nil, err
+		}
+	}
 	s, err := sqlite.Open(ctx, m.Path, sqlite.Options{})
 	return &flaky{Store: s}, err
 }
@@ -51,7 +56,24 @@ type flaky struct{ store.Store }
 var (
 	failGather, failAppend atomic.Bool
 	errDown                = errors.New("the disk is on fire")
+
+	// whileOpening, where set, runs before the store is opened.
+	whileOpening atomic.Pointer[func() error]
 )
+
+func (f *flaky) Ping(ctx context.Context) error {
+	if failPing.Load() {
+		return errDown
+	}
+	return f.Store.Ping(ctx)
+}
+
+func (f *flaky) SearchText(ctx context.Context, tenant string, terms []string, limit int) ([]store.Hit, error) {
+	if failSearch.Load() {
+		return nil, errDown
+	}
+	return f.Store.SearchText(ctx, tenant, terms, limit)
+}
 
 func (f *flaky) Gather(ctx context.Context, r store.GatherRequest) (store.Gathered, error) {
 	if failGather.Load() {

@@ -47,7 +47,7 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP answers the request, errors included.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	rw := newReplyWriter(w, r)
+	rw := newReplyWriter(w, r, h.app.cors)
 	defer h.app.observe(rw, r) // panics pass through here
 	err := h.serve(rw, r, next)
 	if err != nil {
@@ -77,10 +77,12 @@ const (
 func (h *Handler) serve(w *replyWriter, r *http.Request, next caddyhttp.Handler) error {
 	seen := &w.seen
 	seen.endpoint = endpointOf(r)
-	select {
-	case <-h.app.ready:
-	case <-r.Context().Done():
-		return r.Context().Err()
+	if h.app.cors != nil && isPreflight(r) {
+		preflight(w, r)
+		return nil
+	}
+	if err := h.app.waitReady(r.Context()); err != nil {
+		return err
 	}
 	h.app.shared.inUse.Add(1)
 	defer h.app.shared.inUse.Done()

@@ -23,6 +23,7 @@ import (
 func (a *App) observe(w *replyWriter, r *http.Request) {
 	s := &w.seen
 	s.conclude(w.status, r.Context())
+	a.router.saw(s)
 	m := a.meters[s.plan]
 	if m == nil { // a plan that the store names and the configuration doesn't
 		m = a.meters[""]

@@ -2,7 +2,6 @@ package caddymodule_test
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -32,21 +31,26 @@ func serveChild() bool {
 // store is the store directive's arguments.
 func startProcess(t *testing.T, upstream, store string) (*site, *exec.Cmd) {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	_ = free.Close()
-	config := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(config, fmt.Appendf(nil, `{
-		admin off
+	return startProcessWith(t, processOptions{upstream: upstream, store: store, admin: "off", address: freeAddress(t)})
+}
+
+// processOptions are what a process's Caddyfile is made of.
+type processOptions struct {
+	upstream, store string
+	admin, address  string
+	app             string // more options of the app
+}
+
+func (o processOptions) caddyfile() string {
+	return fmt.Sprintf(`{
+		admin %s
 		persist_config off
 		grace_period 100ms
 		backstory {
 			store %s
 			key %s acme enterprise
 			key %s tiny free
+			%s
 		}
 	}
 	http://%s {
@@ -58,7 +62,14 @@ func startProcess(t *testing.T, upstream, store string) (*site, *exec.Cmd) {
 				reverse_proxy %s
 			}
 		}
-	}`, store, acme, tiny, address, upstream), 0o600); err != nil {
+	}`, o.admin, o.store, acme, tiny, o.app, o.address, o.upstream)
+}
+
+func startProcessWith(t *testing.T, o processOptions) (*site, *exec.Cmd) {
+	t.Helper()
+	address := o.address
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(o.caddyfile()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0])

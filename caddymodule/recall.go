@@ -59,7 +59,7 @@ func (t *turn) recall(ctx context.Context, d prompt.Division, g *store.Gathered)
 		Now:    time.Now(),
 		Before: t.supplied(d.First, g.Tail),
 		Budget: budget,
-		Group:  prompt.SittingTokens,
+		Header: prompt.SittingTokens,
 	}, recallWait)
 	if err != nil {
 		return nil, err

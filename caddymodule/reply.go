@@ -31,9 +31,11 @@ type replyWriter struct {
 	replaced    bool // the router's body isn't for the client
 	status      int
 	seen        seen
+	cors        *cors  // nil: nothing is said of origins
+	origin      string // of the app in the browser
 }
 
-func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
+func newReplyWriter(w http.ResponseWriter, r *http.Request, c *cors) *replyWriter {
 	id := requestID(r.Context())
 	log, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields)
 	if !ok {
@@ -45,6 +47,8 @@ func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
 		id:                    id,
 		log:                   log,
 		seen:                  seen{start: time.Now()},
+		cors:                  c,
+		origin:                r.Header.Get("Origin"),
 	}
 }
 
@@ -92,6 +96,9 @@ func (w *replyWriter) WriteHeader(status int) {
 		w.wroteHeader, w.status = true, status
 		w.seen.answered()
 		header := w.Header()
+		if w.cors != nil {
+			w.cors.set(header, w.origin)
+		}
 		header["Server-Timing"] = append(header["Server-Timing"], w.seen.serverTiming())
 		if theirs := header.Get("X-Request-Id"); theirs == "" {
 			header.Set("X-Request-Id", w.id)
