@@ -117,6 +117,11 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			if a.CORS = d.RemainingArgs(); len(a.CORS) == 0 {
 				err = d.ArgErr()
 			}
+			for _, origin := range a.CORS {
+				if e := checkOrigin(origin); e != nil {
+					err = d.Errf("%v", e)
+				}
+			}
 		case "bare_models":
 			a.BareModels = true
 			err = noArgs(d)
