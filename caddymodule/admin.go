@@ -18,8 +18,8 @@ func init() {
 	caddy.RegisterModule(new(Admin))
 }
 
-// Admin is Backstory's part of Caddy's admin API: keys and tenants, of the
-// configuration that runs. Caddy keeps that API to loopback unless it is told
+// Admin is Backstory's part of Caddy's admin API: keys, tenants and sessions, of
+// the configuration that runs. Caddy keeps that API to loopback unless it is told
 // otherwise; see docs/admin-api.md.
 type Admin struct{}
 
@@ -32,6 +32,10 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 const (
 	adminKeys    = "/backstory/keys"
 	adminTenants = "/backstory/tenants"
+	// These take the tenant and the session, which may hold anything, as
+	// query parameters.
+	adminSessions = "/backstory/sessions"
+	adminMessages = "/backstory/sessions/messages"
 )
 
 // Routes returns the routes of the admin API.
@@ -42,6 +46,8 @@ func (a *Admin) Routes() []caddy.AdminRoute {
 		adminKeys + "/":    (*App).adminKey,
 		adminTenants:       (*App).adminTenants,
 		adminTenants + "/": (*App).adminTenant,
+		adminSessions:      (*App).adminSessions,
+		adminMessages:      (*App).adminMessages,
 	} {
 		routes = append(routes, caddy.AdminRoute{Pattern: pattern, Handler: caddy.AdminHandlerFunc(
 			func(w http.ResponseWriter, r *http.Request) error { return adminServe(w, r, serve) })})

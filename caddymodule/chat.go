@@ -30,7 +30,7 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 		// The request counts all the same, and its headers say so.
 		return errors.Join(a.count(w, r, who), err)
 	}
-	t.app, t.tenant = a, who.tenant
+	t.app, t.tenant, t.ttl = a, who.tenant, time.Duration(who.plan.SessionsTTL)
 	t.seen = &w.seen
 	t.seen.model, t.seen.session = t.chat.Model, t.chat.SessionID
 	if who.plan.TokensPerMonth > 0 {
@@ -93,7 +93,8 @@ type turn struct {
 	app     *App
 	seen    *seen
 	tenant  string
-	id      string // of the request
+	ttl     time.Duration // of the session, by the tenant's plan
+	id      string        // of the request
 	chat    *openai.Chat
 	model   tokens.Model
 	retried bool // the client says so

@@ -52,7 +52,10 @@ func (a *App) importMessages(w *replyWriter, r *http.Request, who caller, id str
 	if err := r.Context().Err(); err != nil {
 		return err
 	}
-	seqs, err := a.shared.Import(r.Context(), store.Import{Tenant: who.tenant, Session: id, Exchanges: exchanges, Mark: gathered.Mark})
+	seqs, err := a.shared.Import(r.Context(), store.Import{
+		Tenant: who.tenant, Session: id, Exchanges: exchanges,
+		Mark: gathered.Mark, TTL: time.Duration(who.plan.SessionsTTL),
+	})
 	switch {
 	case errors.Is(err, store.ErrDeleted):
 		return &openai.Error{

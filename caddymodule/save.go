@@ -54,7 +54,7 @@ func (t *turn) append(ctx context.Context, reply *openai.Reply, closed bool) err
 	a := store.Append{
 		Tenant: t.tenant, Session: t.chat.SessionID, Exchange: e,
 		Mark: t.mark, Replaces: t.view.Replaces, Rebase: turn.Rebase,
-		Usage: t.used(reply),
+		Usage: t.used(reply), TTL: t.ttl,
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()

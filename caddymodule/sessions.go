@@ -21,6 +21,7 @@ type session struct {
 	Object    string `json:"object"` // "session"
 	CreatedAt int64  `json:"created_at"`
 	UpdatedAt int64  `json:"updated_at"`
+	ExpiresAt *int64 `json:"expires_at"` // null: never
 	Messages  int64  `json:"messages"`
 	Tokens    int64  `json:"tokens"`
 }
@@ -133,10 +134,15 @@ func noSuchSession(err error) error {
 }
 
 func sessionObject(s store.Session) session {
-	return session{
+	o := session{
 		ID: s.ID, Object: "session", CreatedAt: s.Created.Unix(), UpdatedAt: s.Updated.Unix(),
 		Messages: s.Messages, Tokens: s.Tokens,
 	}
+	if s.TTL > 0 {
+		expires := s.Updated.Add(s.TTL).Unix()
+		o.ExpiresAt = &expires
+	}
+	return o
 }
 
 func (a *App) listSessions(w http.ResponseWriter, r *http.Request, who caller) error {
