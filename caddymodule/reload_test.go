@@ -206,7 +206,6 @@ func TestConfigurationsThatFailLeakNothing(t *testing.T) {
 		"the site's address is taken":        site(taken.Addr().String(), ours, ""),
 		"the same, with a store of its own":  site(taken.Addr().String(), theirs, ""),
 		"the store can't be opened":          site("127.0.0.1:0", "store sqlite "+notADir, ""),
-		"an origin that is none":             site("127.0.0.1:0", ours+"\ncors x", ""),
 		"a tenant's name that can't be one":  site("127.0.0.1:0", ours+"\nkey j Acme! pro", ""),
 		"a certificate that can't be loaded": site("127.0.0.1:0", theirs, "reverse_proxy https://x {\ntransport http {\ntls_client_auth /nowhere.crt /nowhere.key\n}\n}"),
 	} {
