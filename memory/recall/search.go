@@ -52,8 +52,8 @@ func (x *Index) Search(q Query) []Hit {
 	s := &search{x: x, q: q, scores: make([]float64, n), sits: make([]float64, len(x.sittings)),
 		times: make([]float32, n), sitTimes: make([]float32, len(x.sittings))}
 	if query := s.terms(); len(query) > 0 {
-		s.add(query)
-		s.add(s.feedback(query))
+		s.add(query, true)
+		s.add(s.feedback(query), false)
 		for p := range s.scores {
 			if s.scores[p] > 0 {
 				s.scores[p] += sittingShare * s.sits[s.message(p).sitting]
@@ -114,12 +114,12 @@ func rarity(all, with float64) float64 { return math.Log(1 + (all-with+.5)/(with
 func bm25(times, length float64) float64 { return times * (k1 + 1) / (times + k1*(1-b+b*length)) }
 
 // add adds what the terms bring, to pieces and to sittings.
-func (s *search) add(query []term) {
+func (s *search) add(query []term, lend bool) {
 	x := s.x
 	mean := float64(x.length)/float64(max(1, x.live)) + 1
 	sitMean := float64(x.length)/float64(len(x.sittings)) + 1
 	for _, t := range query {
-		s.count(t.id)
+		s.count(t.id, lend)
 		for _, p := range s.touched {
 			if n := s.times[p]; n > 0 {
 				s.scores[p] += t.weight * bm25(float64(n), float64(x.pieces[p].length)/mean)
@@ -146,7 +146,7 @@ func (s *search) add(query []term) {
 
 // count sets how often a term occurs in each piece, its neighbours and its
 // sitting.
-func (s *search) count(id uint32) {
+func (s *search) count(id uint32, lend bool) {
 	x := s.x
 	s.touched, s.own = s.touched[:0], s.own[:0]
 	x.lists[id].each(func(p uint32, times int) {
@@ -156,6 +156,9 @@ func (s *search) count(id uint32) {
 			s.sitTimes[s.message(int(p)).sitting] += float32(times)
 		}
 	})
+	if !lend {
+		return
+	}
 	for i, n := 0, len(s.own); i < n; {
 		m, most := x.pieces[s.touched[i]].message, s.own[i]
 		for i++; i < n && x.pieces[s.touched[i]].message == m; i++ {

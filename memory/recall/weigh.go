@@ -12,12 +12,10 @@ const (
 	namedFactor = 1.8
 	// timeFactor raises what names a time where the query asks for one.
 	timeFactor = 1.4
-	// Messages of the assistant weigh less the longer they are beyond
-	// assistantFrom tokens, by the square root; pieces of others' beyond
-	// userFrom, by a little less. A long message holds a bit of everything,
-	// and takes the place of many short ones.
-	assistantFrom, assistantPower = 60, .5
-	userFrom, userPower           = 80, .4
+	// Messages of the assistant weigh less by the square root of their length
+	// beyond assistantFrom tokens, and so do pieces of others' beyond userFrom:
+	// long ones hold a bit of everything, and take the place of many short ones.
+	assistantFrom, userFrom = 60, 100
 	// dateWeight is that of a named day beside a word as rare;
 	// afterShare what the two days after it count: what happened is often
 	// told the day after.
@@ -39,12 +37,11 @@ func (s *search) weigh() {
 		if when && s.x.pieces[p].flags&flagTime != 0 {
 			f *= timeFactor
 		}
-		// A cut message is as long as a piece of it for whoever quotes it, but
-		// an assistant's long one is no denser for being cut.
+		// An assistant's message is no denser for being cut.
 		if t := float64(m.tokens); m.role == roleAssistant && t > assistantFrom {
-			f *= math.Pow(assistantFrom/t, assistantPower)
+			f *= math.Sqrt(assistantFrom / t)
 		} else if t := float64(s.tokens(p)); m.role != roleAssistant && t > userFrom {
-			f *= math.Pow(userFrom/t, userPower)
+			f *= math.Sqrt(userFrom / t)
 		}
 		s.scores[p] *= f
 	}
