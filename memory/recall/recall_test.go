@@ -62,8 +62,8 @@ func TestWhatTheMessageIsAboutComesFirst(t *testing.T) {
 			[]string{"user: the cat eats fish", "user: the cat sleeps", "user: the cat likes Zanzibar", "user: the cat runs"},
 			Query{Text: "cat Zanzibar"}, "the cat likes Zanzibar"},
 		"the speaker who is named": {
-			[]string{"Ann: I love tennis", "Bob: I love tennis too", "Ann: see you", "Bob: bye"},
-			Query{Text: "Which sport does Bob love, tennis?"}, "I love tennis too"},
+			[]string{"Bob: tennis is what I love the most of it all, and all the time", "Ann: Bob, love tennis", "Ann: see you", "Bob: bye", "Ann: so", "Bob: on"},
+			Query{Text: "Does Bob love tennis?"}, "tennis is what I love the most of it all, and all the time"},
 		"a day that is named": {
 			[]string{"2023-05-08 13:56", "user: we baked bread", "2023-06-09 10:00", "user: we baked rolls", "2023-07-10 10:00", "user: we baked buns"},
 			Query{Text: "What did we bake on 9 June 2023?"}, "we baked rolls"},
@@ -104,7 +104,7 @@ func TestWhatTheMessageIsAboutComesFirst(t *testing.T) {
 
 func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 	x, all := talk("user: hello there", "assistant: good morning", "user: fine weather", "assistant: indeed",
-		"user: how long does the kombucha ferment?", "assistant: nine days at most", "user: fine", "assistant: you are welcome",
+		"user: how long does the kombucha ferment?", "assistant: nine days at most", "user: alright then", "assistant: you are welcome",
 		"user: some more", "assistant: of what", "user: of that", "assistant: of this", "user: so be it", "assistant: amen")
 	if got := found(all, x.Search(Query{Text: "kombucha"})); got[1] != "nine days at most" {
 		t.Errorf("second is %q", got[1])
