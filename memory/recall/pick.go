@@ -5,7 +5,7 @@ import "container/heap"
 const (
 	// standingTokens is the most that standing instructions get, and
 	// standingShare the most they get of the budget. It brings BEAM, whose
-	// users give such, 2 points, and costs LoCoMo .2.
+	// users give such, 3 points, and costs LoCoMo .3.
 	standingTokens = 500
 	standingShare  = .15
 	// pieceTokens is what the marks around a piece take.

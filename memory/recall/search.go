@@ -8,18 +8,17 @@ import (
 	"github.com/backstory-proxy/backstory/knowledge/terms"
 )
 
-// The weights of the score. Each was set on one half of the conversations at
-// hand and checked on the other; all stand on a plateau, where a third more or
-// less changes the share of questions answered by a point at most. What each
-// brought is the mean over four budgets, points of that share, in LoCoMo,
-// LoCoMo without names and times, BEAM and REALTALK.
+// The weights of the score. All stand on a plateau: a third more or less changes
+// little, on either half of the conversations. In brackets, what each brings:
+// the points of questions answered that are lost without it, means over four
+// budgets, in LoCoMo, LoCoMo without names and times, BEAM and REALTALK.
 const (
 	// k1 and b are BM25's.
 	k1, b = 1.2, .5
 	// What a term of the message before counts, of the one after, and of
-	// those two away.
+	// those two away (1.9, 7.4, 4.2, -.7).
 	previousShare, nextShare, secondShare = .25, .15, .1
-	// sittingShare is what the sitting's own BM25 counts.
+	// sittingShare is what the sitting's own BM25 counts (1.6, 1.0, .3, 2.3).
 	sittingShare = .45
 )
 
