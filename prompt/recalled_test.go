@@ -91,7 +91,7 @@ func TestDivide(t *testing.T) {
 	}{
 		{"a session that fits", prompt.Input{Limits: roomy, Recalls: true, Earlier: exchanges(500, 500)}, 0, 0},
 		{"not wanted", prompt.Input{Limits: roomy, Earlier: exchanges(100, 100), Older: true}, 0, 0},
-		{"a quarter is left to the newest", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 100, 50, 50, 50, 50)}, 2, 800},
+		{"an eighth is left to the newest", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 100, 25, 25, 25, 25)}, 2, 900},
 		{"the last two stand where they fit at all", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 400, 400)}, 1, 200},
 		{"the share of the files is kept free", prompt.Input{Limits: roomy, Recalls: true, Searches: true, Older: true, Earlier: exchanges(50, 50)}, 0, 500},
 	} {
