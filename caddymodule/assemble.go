@@ -106,6 +106,10 @@ func (t *turn) earlier() []prompt.Earlier {
 			End:      last.Offset + int64(last.Tokens()),
 			Required: g.Calling,
 		}
+		if i == len(earlier)-1 {
+			message := openai.ParseMessage(last.Messages[len(last.Messages)-1].JSON)
+			earlier[i].Unanswered = message.Role == "user"
+		}
 	}
 	return earlier
 }

@@ -17,15 +17,18 @@ func first(earlier []Earlier, share, most int) int {
 		return 0
 	}
 	cut := cutAt(earlier[n-1].End, placed(earlier, share))
-	i, sum := n, 0
+	i, sum, exchanges := n, 0, 0
 	for i > 0 {
 		e := &earlier[i-1]
-		fits := sum+e.Tokens <= share && e.Start >= cut || sum+e.Tokens <= most && n-i < kept
+		fits := sum+e.Tokens <= share && e.Start >= cut || sum+e.Tokens <= most && exchanges < kept
 		if !fits && !e.Required {
 			break
 		}
 		sum += e.Tokens
 		i--
+		if !e.Unanswered {
+			exchanges++
+		}
 	}
 	return i
 }

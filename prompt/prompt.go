@@ -48,6 +48,10 @@ type Earlier struct {
 	// Start and End are its place in the session, in tokens appended ever
 	// since the session's beginning.
 	Start, End int64
+	// Unanswered is a user message that nothing has followed, such as the
+	// last one of a history that was imported. It is no exchange yet, and
+	// doesn't count as one of those that are always supplied.
+	Unanswered bool
 	// Required exchanges hold the calls whose results the request brings:
 	// without them it would be refused.
 	Required bool

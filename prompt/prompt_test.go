@@ -34,6 +34,7 @@ func passages(sizes ...int) (p []prompt.Passage) {
 func TestMake(t *testing.T) {
 	roomy := prompt.Limits{Context: 100_000, Answer: 1000, Added: 1000, Files: 400}
 	required := func(e []prompt.Earlier) []prompt.Earlier { e[len(e)-1].Required = true; return e }
+	unanswered := func(e []prompt.Earlier) []prompt.Earlier { e[len(e)-1].Unanswered = true; return e }
 	for _, c := range []struct {
 		name      string
 		in        prompt.Input
@@ -47,6 +48,7 @@ func TestMake(t *testing.T) {
 		{"and stays while the session grows by a quarter", prompt.Input{Limits: roomy, Request: 10, Earlier: exchanges(125, 125, 125, 125, 125, 125, 125, 125, 125, 125)}, 2, true},
 		{"an exchange that the cut goes through is left out", prompt.Input{Limits: roomy, Request: 10, Earlier: exchanges(240, 240, 240, 240, 240)}, 2, true},
 		{"the last two stand where they fit", prompt.Input{Limits: roomy, Request: 10, Earlier: exchanges(800, 600, 400)}, 1, true},
+		{"a last one without an answer is none of the two", prompt.Input{Limits: roomy, Request: 10, Earlier: unanswered(exchanges(800, 500, 300, 100))}, 1, true},
 		{"the last one alone where both don't fit", prompt.Input{Limits: roomy, Request: 10, Earlier: exchanges(600, 600)}, 1, true},
 		{"one that is too long hides what is older", prompt.Input{Limits: roomy, Request: 10, Earlier: exchanges(10, 1001, 10)}, 2, true},
 		{"the share of the files is kept free", prompt.Input{Limits: roomy, Request: 10, Earlier: exchanges(300, 300, 300), Searches: true}, 1, true},
