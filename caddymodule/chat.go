@@ -84,7 +84,6 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 	// Go's transport then asks for gzip itself, and unpacks it: the reply has
 	// to be read.
 	r.Header.Del("Accept-Encoding")
-	t.seen.begin(stageRouter)
 	return t.forward(w, r, next)
 }
 

@@ -47,7 +47,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP answers the request, errors included.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	rw := newReplyWriter(w, r, h.app.cors)
+	rw := newReplyWriter(w, r)
+	rw.cors = h.app.cors
 	defer h.app.observe(rw, r) // panics pass through here
 	err := h.serve(rw, r, next)
 	if err != nil {

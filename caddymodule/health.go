@@ -43,10 +43,10 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	switch r.URL.Path {
 	case "/healthz":
-		writeBody(newReplyWriter(w, r, nil), http.StatusOK, []byte(`{"status":"ok"}`))
+		writeBody(newReplyWriter(w, r), http.StatusOK, []byte(`{"status":"ok"}`))
 		return nil
 	case "/readyz":
-		h.app.isReady(newReplyWriter(w, r, nil), r)
+		h.app.isReady(newReplyWriter(w, r), r)
 		return nil
 	}
 	return next.ServeHTTP(w, r)
@@ -81,7 +81,9 @@ func (e *Errors) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.H
 	if err, ok := r.Context().Value(caddyhttp.ErrorCtxKey).(error); ok {
 		status = replyTo(r.Context(), err).Status
 	}
-	writeError(newReplyWriter(w, r, e.cors), openai.StatusError(status, "%s", statusMessage(status)))
+	rw := newReplyWriter(w, r)
+	rw.cors = e.cors
+	writeError(rw, openai.StatusError(status, "%s", statusMessage(status)))
 	return nil
 }
 

@@ -12,7 +12,7 @@ import (
 // library's own cache of that kind keeps a goroutine that nothing ends: one
 // more with every reload.)
 type keyCache struct {
-	keys *lru.Cache[[32]byte, cachedKey]
+	*lru.Cache[[32]byte, cachedKey]
 }
 
 type cachedKey struct {
@@ -26,7 +26,7 @@ func newKeyCache() *keyCache {
 }
 
 func (c *keyCache) get(digest [32]byte) (store.Key, bool) {
-	known, ok := c.keys.Get(digest)
+	known, ok := c.Get(digest)
 	if !ok || time.Now().After(known.until) {
 		return store.Key{}, false
 	}
@@ -34,5 +34,5 @@ func (c *keyCache) get(digest [32]byte) (store.Key, bool) {
 }
 
 func (c *keyCache) add(digest [32]byte, key store.Key) {
-	c.keys.Add(digest, cachedKey{key, time.Now().Add(keyCacheTime)})
+	c.Add(digest, cachedKey{key, time.Now().Add(keyCacheTime)})
 }

@@ -126,10 +126,10 @@ func (k *keyring) lookup(ctx context.Context, keys store.Keys, key string) (stor
 }
 
 // forget has a key be looked up again, because it was changed.
-func (k *keyring) forget(digest [32]byte) { k.known.keys.Remove(digest) }
+func (k *keyring) forget(digest [32]byte) { k.known.Remove(digest) }
 
 // forgetAll is forget for all keys.
-func (k *keyring) forgetAll() { k.known.keys.Purge() }
+func (k *keyring) forgetAll() { k.known.Purge() }
 
 // ours reports whether a text is a service key, or looks like one: it must not
 // go anywhere.

@@ -19,7 +19,7 @@ func BenchmarkObserve(b *testing.B) {
 	learnt := newCalibration()
 	r := httptest.NewRequest("POST", "/chat/completions", nil)
 	r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ServerCtxKey, new(caddyhttp.Server)))
-	w := newReplyWriter(httptest.NewRecorder(), r, nil)
+	w := newReplyWriter(httptest.NewRecorder(), r)
 	b.ReportAllocs()
 	for b.Loop() {
 		w.seen = seen{start: time.Now()}

@@ -35,7 +35,7 @@ type replyWriter struct {
 	origin      string // of the app in the browser
 }
 
-func newReplyWriter(w http.ResponseWriter, r *http.Request, c *cors) *replyWriter {
+func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
 	id := requestID(r.Context())
 	log, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields)
 	if !ok {
@@ -47,7 +47,6 @@ func newReplyWriter(w http.ResponseWriter, r *http.Request, c *cors) *replyWrite
 		id:                    id,
 		log:                   log,
 		seen:                  seen{start: time.Now()},
-		cors:                  c,
 		origin:                r.Header.Get("Origin"),
 	}
 }

@@ -45,6 +45,7 @@ func (t *turn) forward(w *replyWriter, r *http.Request, next caddyhttp.Handler) 
 		}
 		panic(p)
 	}()
+	t.seen.begin(stageRouter)
 	if err := next.ServeHTTP(reply, r); err != nil {
 		reply.abandon()
 		return err
