@@ -61,8 +61,8 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 		}
 		// Nothing to add and nothing to keep: the reply is the router's.
 		setBody(r, t.chat.Upstream(t.edit))
-		t.seen.begin(stageRouter)
 		if t.month == 0 {
+			t.seen.begin(stageRouter)
 			return next.ServeHTTP(w, r)
 		}
 		t.plain = true
