@@ -77,6 +77,7 @@ func TestAReloadUnderFiftyStreamsDropsNoneAndChangesPlansAtOnce(t *testing.T) {
 		}
 	}
 	upstream.replyWith(nil)
+	http.DefaultClient.CloseIdleConnections() // those of the streams: the old server's
 	for i := range n {
 		s.chat(acme, "next", fmt.Sprintf(`"sessionId":"s%d"`, i))
 		if want := "user: hi\nassistant: before after\nuser: next\n"; upstream.last(t).said() != want {

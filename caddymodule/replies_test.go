@@ -161,6 +161,10 @@ func TestAnUpgradedConnectionPassesThrough(t *testing.T) {
 	if got, err := in.ReadString('\n'); got != "heard hello\n" {
 		t.Errorf("got %q, %v", got, err)
 	}
+	// Caddy must not stop while the proxy still holds the connection: its own
+	// closing of such races with what it copies.
+	_, _ = io.Copy(io.Discard, in)
+	eventually(t, "the connection has ended", func() bool { return strings.Contains(s.logged(), `"status":101`) })
 }
 
 // TestTenThousandEventsDifferByOneField streams the same reply through plain
