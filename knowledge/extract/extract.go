@@ -1,0 +1,219 @@
+// Package extract gets the text out of files: documents, tables, web pages,
+// e-books, source code and text in any common encoding.
+//
+// A file comes in as bytes, with its name as a hint; what it is shows in the
+// bytes. Its text goes out in blocks, in the order of reading, each with the
+// place where it stands. Nothing else is read or written, but for pdftotext,
+// which is run where it is installed.
+//
+// The readers work on what strangers send, and not all of them are ours: a file
+// can make them panic, run forever or take all memory. Package sandbox runs them
+// in a process of their own.
+package extract
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Kind is what a block is.
+type Kind byte
+
+// The kinds of blocks.
+const (
+	// Prose is text as it stood in the file, Markdown perhaps, whose headings
+	// and lists are still to be found; Lines is text of which each line is
+	// whole, such as source code. A Prose or Lines block that follows one of
+	// its kind goes on where that one ended.
+	Prose Kind = iota
+	Lines
+	Heading   // one line; Level is 1 to 6
+	Paragraph // one or more sentences
+	Item      // an item of a list
+	Row       // a row of a table, or a line of a record; Level 1: it begins a new one
+	kinds
+)
+
+// Block is a piece of a file's text.
+type Block struct {
+	Kind  Kind
+	Level int // of a Heading and a Row
+	Page  int // page or slide, from 1; 0 where the format has none
+	// Text is valid UTF-8, with \n at the ends of lines.
+	Text string
+}
+
+// Info tells how a file was read.
+type Info struct {
+	Type   string // what it is, such as "PDF"
+	Reader string // what read it, such as "pdftotext"
+}
+
+// Error says why a file can't be read, in words for whoever sent it.
+type Error struct {
+	// Unsupported: files of this type are never read; otherwise this one is
+	// broken, locked or empty.
+	Unsupported bool
+	Message     string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// ErrNoText says that a file holds nothing to read.
+var ErrNoText = &Error{Message: "the file holds no text"}
+
+// unreadable makes the Error of a file that is broken in some way.
+func unreadable(format string, args ...any) *Error {
+	return &Error{Message: fmt.Sprintf(format, args...)}
+}
+
+// maxText bounds the text of a file, bytes.
+const maxText = 256 << 20
+
+var errTooMuch = unreadable("the file holds more than %d MB of text; please upload it in parts", maxText>>20)
+
+// output takes the blocks of a file from its reader.
+type output struct {
+	ctx   context.Context
+	info  Info
+	emit  func(Block) error
+	bytes int
+	seen  bool // something that can be seen was emitted
+	page  int  // of the blocks that come next
+
+	stopped error // of emit
+}
+
+// add hands a block on, cleaned. Blocks without text are left out.
+func (o *output) add(kind Kind, level int, text string) error {
+	text = clean(text)
+	if kind > Lines {
+		text = strings.TrimSpace(text)
+	}
+	if text == "" {
+		return nil
+	}
+	if o.bytes += len(text); o.bytes > maxText {
+		return errTooMuch
+	}
+	if err := o.ctx.Err(); err != nil {
+		return err
+	}
+	o.seen = o.seen || !blank(text)
+	o.stopped = o.emit(Block{Kind: kind, Level: level, Page: o.page, Text: text})
+	return o.stopped
+}
+
+// final reports whether an error is one that ends the reading, rather than a
+// sign that a part of the file is broken.
+func (o *output) final(err error) bool {
+	var told *Error
+	return errors.As(err, &told) || o.stopped != nil || o.ctx.Err() != nil
+}
+
+func (o *output) heading(level int, text string) error {
+	return o.add(Heading, min(max(level, 1), 6), strings.Join(strings.Fields(text), " "))
+}
+
+func (o *output) paragraph(text string) error { return o.add(Paragraph, 0, text) }
+
+// row emits the cells of a row, on one line.
+func (o *output) row(first bool, cells []string) error {
+	level, filled := 0, false
+	if first {
+		level = 1
+	}
+	line := make([]string, len(cells))
+	for i, c := range cells {
+		line[i] = strings.Join(strings.Fields(c), " ")
+		filled = filled || line[i] != ""
+	}
+	if !filled {
+		return nil
+	}
+	for len(line) > 1 && line[len(line)-1] == "" {
+		line = line[:len(line)-1]
+	}
+	return o.add(Row, level, strings.Join(line, " | "))
+}
+
+// clean makes valid UTF-8 of a text, without control characters that mean
+// nothing in text, and with \n at the ends of lines.
+func clean(text string) string {
+	if !utf8.ValidString(text) {
+		text = strings.ToValidUTF8(text, "\ufffd")
+	}
+	if strings.IndexFunc(text, unwanted) < 0 {
+		return text
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\r' || r == '\v' || r == '\f' || r == '\u2028' || r == '\u2029' || r == '\u0085':
+			return '\n'
+		case unwanted(r):
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// unwanted reports whether a character is replaced or left out by clean.
+// Escape stays: terminals write colours with it.
+func unwanted(r rune) bool {
+	switch {
+	case r == '\n' || r == '\t' || r == '\x1b':
+		return false
+	case r < ' ' || r >= 0x7f && r < 0xa0:
+		return true
+	}
+	return r == '\u00ad' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r >= 0xfff9 && r <= 0xfffb
+}
+
+// Blank reports whether there is nothing to see in a text.
+func Blank(text string) bool { return blank(text) }
+
+func blank(text string) bool {
+	return strings.Trim(text, " \t\n\v\f\r\u00a0\u00ad\u200b\u200c\u200d\u2028\u2029\u2060\u3000\ufeff\ufffd") == ""
+}
+
+// Read hands the text of a file to emit, block by block. Errors are *Error,
+// those of emit and of ctx, or those of a reader that gave up, which mean that
+// the file is broken.
+func Read(ctx context.Context, name string, content []byte, emit func(Block) error) (Info, error) {
+	f, err := sniff(name, content)
+	if err != nil {
+		return Info{}, err
+	}
+	o := &output{ctx: ctx, info: Info{Type: f.name, Reader: f.reader}, emit: emit}
+	err = f.read(o, content)
+	switch {
+	case err == nil && !o.seen:
+		return o.info, noText(f.name)
+	case err == nil || o.final(err):
+		return o.info, err
+	}
+	return o.info, unreadable("the file is broken: it begins like %s, but can't be read to its end", article(f.name))
+}
+
+// noText says that a file of the type holds none.
+func noText(name string) error {
+	switch name {
+	case pdf.name:
+		return unreadable("the PDF holds no text, only images perhaps: a scan has to go through text recognition (OCR) first")
+	case text.name:
+		return ErrNoText
+	}
+	return unreadable("the file, %s, holds no text", article(name))
+}
+
+// article puts "a" or "an" ahead of the name of a type.
+func article(name string) string {
+	if strings.ContainsRune("AEIOUaeiou", rune(name[0])) || strings.HasPrefix(name, "RTF") || strings.HasPrefix(name, "HTML") || strings.HasPrefix(name, "XML") {
+		return "an " + name
+	}
+	return "a " + name
+}
