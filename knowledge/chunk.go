@@ -2,6 +2,7 @@ package knowledge
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -51,8 +52,13 @@ type packer struct {
 	n      int     // passages so far
 }
 
-// Chunks cuts the document into passages; none is longer than c.Size by count.
-func (d Document) Chunks(c Chunking, count func(string) int) []store.Chunk {
+// chunker cuts the parts of a file, one after the other.
+type chunker struct {
+	packer
+	outline outline
+}
+
+func newChunker(c Chunking, count func(string) int, emit func(store.Chunk)) *chunker {
 	if c.Size <= 0 {
 		c.Size = DefaultSize
 	}
@@ -60,19 +66,31 @@ func (d Document) Chunks(c Chunking, count func(string) int) []store.Chunk {
 	if c.Overlap == 0 {
 		c.Overlap = DefaultOverlap
 	}
+	k := &chunker{packer: packer{size: c.Size, overlap: min(c.Overlap, c.Size/2), count: count, emit: emit}}
+	k.outline = outline{cutter: cutter{count: count, limit: c.Size, emit: k.packer.add}, paragraph: -1, next: borderHeading}
+	return k
+}
+
+// document cuts the next part of the file. No passage holds text of two.
+func (k *chunker) document(d *Document) {
+	k.packer.doc = d
+	k.outline.document(d)
+	k.packer.flush()
+	k.packer.held, k.packer.fresh, k.packer.tokens = nil, 0, 0
+}
+
+// Chunks cuts the document into passages; none is longer than c.Size by count.
+func (d Document) Chunks(c Chunking, count func(string) int) []store.Chunk {
 	var chunks []store.Chunk
-	p := &packer{doc: &d, size: c.Size, overlap: min(c.Overlap, c.Size/2), count: count,
-		emit: func(chunk store.Chunk) { chunks = append(chunks, chunk) }}
-	d.pieces(count, c.Size, p.add)
-	p.flush()
-	d.index(chunks)
+	newChunker(c, count, func(chunk store.Chunk) { chunks = append(chunks, chunk) }).document(&d)
 	return chunks
 }
 
 // add takes the next piece, and closes the passage under way where it doesn't
-// fit, or where a section begins and there is enough for a passage.
+// fit, or where a section or a page begins and there is enough for a passage:
+// a passage is cited by the place of its beginning.
 func (p *packer) add(next piece) {
-	for len(p.held) > p.fresh && (p.tokens+next.tokens > p.size || next.border == borderHeading && p.tokens >= p.size/3) {
+	for len(p.held) > p.fresh && (p.tokens+next.tokens > p.size || p.begins(next) && p.tokens >= p.size/3) {
 		p.close(next.border)
 	}
 	// An overlap that leaves no room for the next piece is dropped.
@@ -83,6 +101,11 @@ func (p *packer) add(next piece) {
 	}
 	p.held = append(p.held, next)
 	p.tokens += next.tokens
+}
+
+// begins reports whether a section or a page begins with the next piece.
+func (p *packer) begins(next piece) bool {
+	return next.border == borderHeading || next.page != p.held[len(p.held)-1].page
 }
 
 // flush closes the last passage.
@@ -110,7 +133,10 @@ func (p *packer) close(after border) {
 		tokens = p.count(text)
 	}
 	if text != "" {
-		p.emit(store.Chunk{N: p.n, Text: text, Section: p.section(end), Tokens: tokens})
+		section, page := p.place(end)
+		chunk := store.Chunk{N: p.n, Text: text, Section: section, Page: page, Tokens: tokens}
+		p.doc.index(&chunk)
+		p.emit(chunk)
 		p.n++
 	}
 	if end < len(p.held) {
@@ -155,25 +181,30 @@ func (p *packer) text(n int) string {
 	return s[strings.LastIndexByte(s[:ahead], '\n')+1:]
 }
 
-// section is the heading path of the passage of the first n pieces held: of
-// the first one that isn't a heading and isn't repeated.
-func (p *packer) section(n int) string {
+// place is the heading path and the page of the passage of the first n pieces
+// held: of the first one that isn't a heading and isn't repeated.
+func (p *packer) place(n int) (section string, page int) {
 	for _, h := range p.held[p.fresh:n] {
 		if !h.heading {
-			return h.section
+			return h.section, h.page
 		}
 	}
-	return p.held[n-1].section
+	return p.held[n-1].section, p.held[n-1].page
 }
 
-// index sets the terms of the passages: the words of the file's name, of the
+// index sets the terms of a passage: the words of the file's name, of the
 // heading path and of the text. What a passage is about often stands in its
 // heading or in the name only.
-func (d Document) index(chunks []store.Chunk) {
-	name := terms.Of(strings.TrimSuffix(path.Base(d.Name), path.Ext(d.Name)))
-	for i := range chunks {
-		c := &chunks[i]
-		words := append(slices.Clone(name), terms.Of(c.Section)...)
-		c.Terms = strings.Join(append(words, terms.Of(c.Text)...), " ")
+func (d *Document) index(c *store.Chunk) {
+	words := terms.Of(strings.TrimSuffix(path.Base(d.Name), path.Ext(d.Name)))
+	words = append(words, terms.Of(c.Section)...)
+	words = append(words, terms.Of(c.Text)...)
+	for _, parts := range hyphenated.FindAllStringSubmatch(c.Text, -1) {
+		words = append(words, terms.Of(parts[1]+parts[2])...)
 	}
+	c.Terms = strings.Join(words, " ")
 }
+
+// hyphenated finds words that the end of a line divides. They are indexed whole
+// as well.
+var hyphenated = regexp.MustCompile(`(\pL+)[-\x{2010}]\n[ \t]*(\p{Ll}+)`)

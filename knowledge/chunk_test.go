@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/backstory-proxy/backstory/knowledge/extract"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -23,13 +25,25 @@ func words(s string) int {
 
 func cut(t testing.TB, name, text string, c Chunking) []store.Chunk {
 	t.Helper()
-	doc, err := Read(name, []byte(text))
+	doc, err := readDocument(name, text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	chunks := doc.Chunks(c, words)
 	check(t, doc, c, words, chunks)
 	return chunks
+}
+
+// readDocument reads a file into one document.
+func readDocument(name, text string) (Document, error) {
+	d := Document{Name: name}
+	var b strings.Builder
+	_, err := extract.Read(context.Background(), name, []byte(text), func(block extract.Block) error {
+		d.add(&b, block)
+		return nil
+	})
+	d.Text = b.String()
+	return d, err
 }
 
 // check tests what holds for every document: no passage is too long, they are
@@ -212,7 +226,7 @@ func FuzzReadAndChunk(f *testing.F) {
 		if prose {
 			name = "a.md"
 		}
-		doc, err := Read(name, []byte(text))
+		doc, err := readDocument(name, text)
 		if err != nil {
 			return
 		}

@@ -3,14 +3,16 @@ package knowledge
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/backstory-proxy/backstory/knowledge/extract"
 )
 
-// outline walks over a document line by line and hands its pieces to a cutter:
-// headings, sentences of paragraphs, items of lists, rows of tables and lines
-// of code.
+// outline walks over a document block by block, and over text line by line, and
+// hands the pieces to a cutter: headings, sentences of paragraphs, items of
+// lists, rows of tables and lines of code.
 type outline struct {
-	*cutter
-	path [6]string // the headings that the current line stands under, by level
+	cutter
+	path [6]string // the headings that what comes next stands under, by level
 
 	paragraph int    // where the paragraph under way began; -1: none
 	fence     string // the mark that ends the code block under way; empty: none
@@ -29,25 +31,59 @@ const (
 	lineHeading
 )
 
-// pieces hands the pieces of the document to emit, in order.
-func (d *Document) pieces(count func(string) int, limit int, emit func(piece)) {
-	o := &outline{
-		cutter:    &cutter{text: d.Text, count: count, limit: limit, emit: emit},
-		paragraph: -1, next: borderHeading,
+// document hands the pieces of a document on, in order.
+func (o *outline) document(d *Document) {
+	o.text = d.Text
+	for _, s := range d.spans {
+		o.page = s.page
+		switch s.kind {
+		case extract.Prose:
+			o.lines(s.start, s.end, o.markdown)
+			o.flush(s.end)
+		case extract.Lines:
+			o.lines(s.start, s.end, o.code)
+		default:
+			o.block(s)
+		}
 	}
-	line := o.code
-	if d.Markdown {
-		line = o.markdown
+}
+
+// block takes a block that needs no further look.
+func (o *outline) block(s span) {
+	kind := lineText
+	switch s.kind {
+	case extract.Heading:
+		o.heading(s.start, s.end, s.level, s.title)
+		return
+	case extract.Item:
+		kind = lineItem
+	case extract.Row:
+		kind = lineRow
 	}
+	// What stands right below its heading stays with it.
+	if o.last != lineHeading && (kind == lineText || kind != o.last || s.kind == extract.Row && s.level > 0) {
+		o.next = max(o.next, borderBlock)
+	}
+	if kind == lineRow {
+		o.add(s.start, s.end, o.next)
+	} else {
+		o.sentences(s.start, s.end, o.next)
+	}
+	o.next, o.last = borderSentence, kind
+}
+
+// lines takes text line by line.
+func (o *outline) lines(start, end int, line func(start, end int, s string, blankAfter bool)) {
+	text := o.text[:end]
 	// Blank lines belong to what stands ahead of them; those at the start
 	// to nothing.
-	start := len(d.Text) - len(strings.TrimLeft(d.Text, "\n"))
-	for start < len(d.Text) {
-		end := lineEnd(d.Text, start)
-		s := d.Text[start:end]
-		for end < len(d.Text) {
-			after := lineEnd(d.Text, end)
-			if !blank(d.Text[end:after]) {
+	start += len(text[start:]) - len(strings.TrimLeft(text[start:], "\n"))
+	for start < len(text) {
+		end := lineEnd(text, start)
+		s := text[start:end]
+		for end < len(text) {
+			after := lineEnd(text, end)
+			if !blank(text[end:after]) {
 				break
 			}
 			end = after
@@ -56,8 +92,10 @@ func (d *Document) pieces(count func(string) int, limit int, emit func(piece)) {
 		line(start, end, followed, end-start > len(s))
 		start = end
 	}
-	o.flush(len(d.Text))
 }
+
+// blank reports whether there is nothing to see in a line.
+func blank(line string) bool { return extract.Blank(line) }
 
 // lineEnd returns the end of the line that starts at i, its \n included.
 func lineEnd(text string, i int) int {
@@ -140,7 +178,7 @@ func (o *outline) heading(start, end, level int, title string) {
 	}
 	o.section = strings.Join(names, " > ")
 	n, tokens := o.fit(o.text[start:end])
-	o.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: borderHeading, heading: start+n == end, section: o.section})
+	o.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: borderHeading, heading: start+n == end, section: o.section, page: o.page})
 	o.add(start+n, end, borderWord)
 	o.next, o.last = borderSentence, lineHeading
 }

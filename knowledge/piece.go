@@ -24,6 +24,7 @@ type piece struct {
 	border     border // at start
 	heading    bool   // the piece is a heading line
 	section    string // heading path
+	page       int    // 0: none
 }
 
 // cutter divides a stretch of text into pieces of at most limit tokens.
@@ -32,6 +33,7 @@ type cutter struct {
 	count   func(string) int
 	limit   int // tokens
 	section string
+	page    int
 	emit    func(piece)
 }
 
@@ -39,7 +41,7 @@ type cutter struct {
 func (c *cutter) add(start, end int, b border) {
 	for start < end {
 		n, tokens := c.fit(c.text[start:end])
-		c.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: b, section: c.section})
+		c.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: b, section: c.section, page: c.page})
 		start += n
 		b = borderWord
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/knowledge/extract"
+	"github.com/backstory-proxy/backstory/knowledge/sandbox"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -21,6 +23,9 @@ type Options struct {
 	Count func(string) int
 	// Chunking says how files are cut.
 	Chunking Chunking
+	// Sandbox reads the files that aren't plain text. Default: they are read
+	// in this process, which a file can bring down then.
+	Sandbox *sandbox.Reader
 	// EmbedTimeout is how long a search waits for the question's vector
 	// before words alone answer. Default: DefaultEmbedTimeout.
 	EmbedTimeout time.Duration
@@ -59,30 +64,34 @@ func (s *Service) Model() string {
 	return s.embedder.Model()
 }
 
-// Prepared is a file that was read and cut, and is in no store yet.
+// Prepared is a file that was read, and is in no store yet.
 type Prepared struct {
-	name   string
-	chunks []store.Chunk
+	// Info tells how it was read.
+	Info extract.Info
+
+	name string
+	from *source
 }
 
-// Chunks is the number of passages.
-func (p *Prepared) Chunks() int { return len(p.chunks) }
+// Close gives up what is held for the file. Ingest does so too.
+func (p *Prepared) Close() { p.from.close() }
 
-// Prepare reads a file and cuts it. It does no I/O: what it refuses
-// (*UnsupportedError, ErrNoText) is refused before anything is written.
-func (s *Service) Prepare(name string, content []byte) (*Prepared, error) {
-	doc, err := Read(name, content)
+// Prepare reads a file. What it refuses is refused before anything is written;
+// the error is an *extract.Error then. The content is used until the Prepared
+// is closed.
+func (s *Service) Prepare(ctx context.Context, name string, content []byte) (*Prepared, error) {
+	from, err := read(ctx, s.opts.Sandbox, name, content)
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{name: name, chunks: doc.Chunks(s.opts.Chunking, s.opts.Count)}, nil
+	return &Prepared{Info: from.info, name: name, from: from}, nil
 }
 
 // ingestStep is how many passages are embedded and written at a time; 1,000
 // vectors of 1,536 dimensions take 6 MB.
 const ingestStep = 1000
 
-// Ingest embeds the passages of a file that the store holds as FileUploaded,
+// Ingest cuts a file that the store holds as FileUploaded, embeds the passages,
 // adds them, and sets it to FileProcessed, when they are found, all together.
 //
 // After an error the file is still FileUploaded and nothing of it is found:
@@ -90,17 +99,33 @@ const ingestStep = 1000
 // FileError. The error wraps ErrEmbedding where the embedder failed, and
 // store.ErrDeleted where the file was deleted meanwhile.
 func (s *Service) Ingest(ctx context.Context, via embed.Caller, tenant, id string, p *Prepared) error {
-	for start := 0; start < len(p.chunks); start += ingestStep {
-		chunks := p.chunks[start:min(start+ingestStep, len(p.chunks))]
-		if err := s.embed(ctx, via, p.name, chunks); err != nil {
+	defer p.Close()
+	// Few are held at a time, and none longer than needed: files are large.
+	var held []store.Chunk
+	flush := func() error {
+		if err := s.embed(ctx, via, p.name, held); err != nil {
 			return err
 		}
-		if err := s.files.AddChunks(ctx, tenant, id, chunks); err != nil {
+		if err := s.files.AddChunks(ctx, tenant, id, held); err != nil {
 			return fmt.Errorf("add the passages: %w", err)
 		}
-		for i := range chunks {
-			chunks[i].Vector = nil // written: the memory can go
+		held = nil
+		return nil
+	}
+	err := passages(p.name, p.from.blocks, s.opts.Chunking, s.opts.Count, func(c store.Chunk) error {
+		if err := ctx.Err(); err != nil {
+			return err
 		}
+		if held = append(held, c); len(held) < ingestStep {
+			return nil
+		}
+		return flush()
+	})
+	if err == nil && len(held) > 0 {
+		err = flush()
+	}
+	if err != nil {
+		return err
 	}
 	if err := s.files.FinishFile(ctx, tenant, id, store.FileProcessed, ""); err != nil {
 		return fmt.Errorf("finish the file: %w", err)

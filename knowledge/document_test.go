@@ -1,0 +1,144 @@
+package knowledge
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/backstory-proxy/backstory/knowledge/extract"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// passagesOf cuts blocks as Ingest does.
+func passagesOf(t *testing.T, c Chunking, blocks ...extract.Block) (chunks []store.Chunk) {
+	t.Helper()
+	err := passages("a.bin", func(yield func(extract.Block, error) bool) {
+		for _, b := range blocks {
+			if !yield(b, nil) {
+				return
+			}
+		}
+	}, c, words, func(chunk store.Chunk) error {
+		chunks = append(chunks, chunk)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range chunks {
+		if c.N != i || c.Tokens != words(c.Text) {
+			t.Fatalf("passage %d: %+v", i, c)
+		}
+	}
+	return chunks
+}
+
+func TestBlocksBecomePassagesWithTheirPlace(t *testing.T) {
+	chunks := passagesOf(t, Chunking{Size: 60, Overlap: -1},
+		extract.Block{Kind: extract.Heading, Level: 1, Page: 1, Text: "Policy"},
+		extract.Block{Kind: extract.Paragraph, Page: 1, Text: prose(4)},
+		extract.Block{Kind: extract.Heading, Level: 2, Page: 2, Text: "Refunds"},
+		extract.Block{Kind: extract.Item, Page: 2, Text: "- " + prose(3)},
+		extract.Block{Kind: extract.Paragraph, Page: 3, Text: prose(5)},
+	)
+	var got []string
+	for _, c := range chunks {
+		got = append(got, fmt.Sprintf("%s @%d", c.Section, c.Page))
+	}
+	if want := "[Policy @1 Policy > Refunds @2 Policy > Refunds @3]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v", got)
+	}
+	if !strings.HasPrefix(chunks[1].Text, "## Refunds\n\n- Sentence 0") {
+		t.Errorf("text %q", chunks[1].Text)
+	}
+}
+
+func TestRowsAndLinesStayWhole(t *testing.T) {
+	for kind, line := range map[extract.Kind]string{extract.Row: "one | two. | three! | four", extract.Lines: "if (a) { b. c! d }\n"} {
+		var blocks []extract.Block
+		for i := range 50 {
+			blocks = append(blocks, extract.Block{Kind: kind, Text: fmt.Sprintf("%d %s", i, line)})
+		}
+		chunks := passagesOf(t, Chunking{Size: 40, Overlap: 10}, blocks...)
+		if len(chunks) < 5 {
+			t.Errorf("%d passages", len(chunks))
+		}
+		for _, c := range chunks {
+			for l := range strings.Lines(c.Text) {
+				if _, rest, _ := strings.Cut(strings.TrimSpace(l), " "); rest != strings.TrimSpace(line) {
+					t.Errorf("line %q", l)
+				}
+			}
+		}
+	}
+}
+
+func TestAPassageThatRepeatsAnotherIsFolded(t *testing.T) {
+	p := func(text string) extract.Block { return extract.Block{Kind: extract.Paragraph, Text: text} }
+	long := strings.Repeat("The terms of sale apply to all orders. ", 4)
+	for name, c := range map[string]struct {
+		second string
+		want   int
+	}{
+		"the same":                 {long, 1},
+		"other spaces and symbols": {strings.ToUpper(strings.ReplaceAll(long, " ", ",\n")), 1},
+		"another number":           {long + "7", 2},
+		"one word more":            {long + "not", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := passagesOf(t, Chunking{Size: 45, Overlap: -1}, p(long), p(c.second)); len(got) != c.want {
+				t.Errorf("%d passages: %+v", len(got), got)
+			}
+		})
+	}
+	heading := func(s string) extract.Block { return extract.Block{Kind: extract.Heading, Level: 1, Text: s} }
+	if got := passagesOf(t, Chunking{Size: 45}, heading("Shoes"), p(long), heading("Hats"), p(long)); len(got) != 2 {
+		t.Errorf("what stands in another section is another thing: %+v", got)
+	}
+}
+
+func TestALongFileIsCutPartByPart(t *testing.T) {
+	var blocks []extract.Block
+	for i := range 3 * partSize / 1000 {
+		blocks = append(blocks, extract.Block{Kind: extract.Prose, Text: fmt.Sprintf("## Part %d\n\n%s\n\n", i/100, strings.Repeat(fmt.Sprintf("word%d ", i), 140))})
+	}
+	seen := map[string]bool{}
+	for _, c := range passagesOf(t, Chunking{Overlap: -1}, blocks...) {
+		if !strings.HasPrefix(c.Section, "Part ") {
+			t.Fatalf("passage %d has lost its heading", c.N)
+		}
+		for _, w := range strings.Fields(c.Text) {
+			seen[w] = true
+		}
+	}
+	for i := range blocks {
+		if !seen[fmt.Sprintf("word%d", i)] {
+			t.Fatalf("block %d is in no passage", i)
+		}
+	}
+}
+
+func TestWordsThatLinesDivideAreIndexedWhole(t *testing.T) {
+	c := passagesOf(t, Chunking{}, extract.Block{Kind: extract.Paragraph, Text: "what be-\ncame of the well-\nKnown"})[0]
+	if !strings.Contains(c.Text, "be-\ncame") || !strings.Contains(c.Terms, "became") || strings.Contains(c.Terms, "wellknown") {
+		t.Errorf("text %q, terms %q", c.Text, c.Terms)
+	}
+}
+
+func TestAnErrorEndsTheCutting(t *testing.T) {
+	broken := errors.New("broken")
+	err := passages("a", func(yield func(extract.Block, error) bool) {
+		_ = yield(extract.Block{Kind: extract.Paragraph, Text: "text"}, nil) && yield(extract.Block{}, broken)
+	}, Chunking{}, words, func(store.Chunk) error { return nil })
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	full := errors.New("full")
+	err = passages("a", func(yield func(extract.Block, error) bool) {
+		yield(extract.Block{Kind: extract.Paragraph, Text: "text"}, nil)
+	}, Chunking{}, words, func(store.Chunk) error { return full })
+	if !errors.Is(err, full) {
+		t.Errorf("got %v", err)
+	}
+}
