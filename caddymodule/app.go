@@ -229,7 +229,7 @@ func (a *App) start() error {
 		return fmt.Errorf("open the store %s: %w", a.opener.Location(), err)
 	}
 	a.shared = shared
-	a.knowledge = knowledge.New(shared, shared, a.embedder, knowledge.Options{Count: tokens.O200K().Count})
+	a.knowledge = knowledge.New(shared, shared, a.embedder, knowledge.Options{Count: tokens.O200K().Count, Sandbox: readers})
 	return a.bootstrap(ctx, os.Stderr)
 }
 

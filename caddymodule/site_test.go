@@ -28,7 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if benchChild() || commandChild() || serveChild() {
+	if benchChild() || commandChild() || serveChild() || extractChild() {
 		return
 	}
 	home, err := os.MkdirTemp("", "backstory-test-")

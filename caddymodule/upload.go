@@ -16,6 +16,8 @@ import (
 
 	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/knowledge"
+	"github.com/backstory-proxy/backstory/knowledge/extract"
+	"github.com/backstory-proxy/backstory/knowledge/sandbox"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -26,9 +28,10 @@ const uploadWait = 25 * time.Second
 
 // form is what an upload brings.
 type form struct {
-	name    string
-	content []byte
-	purpose string
+	name     string
+	content  []byte
+	purpose  string
+	expected int64 // bytes of content at most, as the client says
 }
 
 // upload takes a file in, all or nothing.
@@ -37,69 +40,137 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 	if err != nil {
 		return err
 	}
-	prepared, err := a.knowledge.Prepare(in.name, in.content)
-	if err != nil {
-		return unreadable(err)
+	wait := time.NewTimer(uploadWait)
+	defer wait.Stop()
+	work := a.begin(r.Context())
+	var prepared *knowledge.Prepared
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		prepared, err = a.knowledge.Prepare(work.ctx, in.name, in.content)
+		read <- err
+	}()
+	select {
+	case err = <-read:
+	case <-r.Context().Done():
+		work.cancel()
+		err = <-read
+	case <-wait.C:
+		return a.uploadLate(w, r, next, who, in, work, func() (*knowledge.Prepared, error) { err := <-read; return prepared, err })
 	}
-	file, err := a.createFile(r.Context(), who, store.File{
+	if err != nil {
+		work.end()
+		return uploadError(err)
+	}
+	file, err := a.keepFile(r.Context(), who, in)
+	if err != nil {
+		prepared.Close()
+		work.end()
+		if errors.Is(err, store.ErrExists) {
+			return writeJSON(w, fileObject(file))
+		}
+		return err
+	}
+	file.Status, err = a.ingest(r.Context(), newUpstream(r, next), who.tenant, file.ID, prepared, work, wait.C)
+	if err != nil {
+		return err
+	}
+	object := fileObject(file)
+	object.Metadata = &openai.FileMetadata{Type: prepared.Info.Type, Reader: prepared.Info.Reader}
+	return writeJSON(w, object)
+}
+
+// uploadLate answers an upload that takes long to read: it is kept, and read
+// and indexed behind the client's back.
+func (a *App) uploadLate(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
+	file, err := a.keepFile(r.Context(), who, in)
+	if err != nil {
+		work.cancel()
+		if p, err := prepared(); err == nil {
+			p.Close()
+		}
+		work.end()
+		if errors.Is(err, store.ErrExists) {
+			return writeJSON(w, fileObject(file))
+		}
+		return err
+	}
+	via := newUpstream(r, next)
+	go func() {
+		defer work.end()
+		p, err := prepared()
+		if err == nil {
+			err = a.knowledge.Ingest(work.ctx, via, who.tenant, file.ID, p)
+		}
+		a.report(work.ctx, who.tenant, file.ID, err)
+	}()
+	return writeJSON(w, fileObject(file))
+}
+
+// keepFile stores a file that is not indexed yet. With store.ErrExists comes the
+// file that is there already.
+func (a *App) keepFile(ctx context.Context, who caller, in *form) (store.File, error) {
+	file, err := a.createFile(ctx, who, store.File{
 		ID: "file-" + rand.Text(), Name: in.name, Purpose: in.purpose,
 		Bytes: int64(len(in.content)), Digest: sha256.Sum256(in.content), Created: time.Now(),
 		Status: store.FileUploaded, Model: a.knowledge.Model(),
 	}, in.content)
-	if errors.Is(err, store.ErrExists) {
-		return writeJSON(w, fileObject(file))
-	}
-	if errors.Is(err, store.ErrFilesOff) {
-		return openai.StatusError(http.StatusNotImplemented, "This service keeps no files.")
+	switch {
+	case err == nil || errors.Is(err, store.ErrExists):
+		return file, err
+	case errors.Is(err, store.ErrFilesOff):
+		return file, openai.StatusError(http.StatusNotImplemented, "This service keeps no files.")
 	}
 	var full *openai.Error
 	if errors.As(err, &full) {
-		return full
+		return file, full
 	}
-	if err != nil {
-		return &unavailable{err}
-	}
-	file.Status, err = a.ingest(r.Context(), newUpstream(r, next), who.tenant, file.ID, prepared)
-	if err != nil {
-		return err
-	}
-	return writeJSON(w, fileObject(file))
+	return file, &unavailable{err}
 }
 
-// ingest makes a file searchable. It answers after uploadWait at the latest;
-// what isn't done by then goes on, and a failure is told with the file. An
-// earlier failure, or the client leaving, takes the file away again.
-func (a *App) ingest(ctx context.Context, via embed.Caller, tenant, id string, p *knowledge.Prepared) (store.FileStatus, error) {
+// job is work on an upload that may outlive its request, but not the process.
+type job struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	end    func() // once, when the work is done
+}
+
+// begin begins work on an upload.
+func (a *App) begin(ctx context.Context) *job {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(a.shared.stopping, cancel)
-	done := make(chan error, 1)
 	a.shared.ingests.Add(1)
 	a.shared.inUse.Add(1)
-	finished := func() {
+	return &job{work, cancel, func() {
 		unhook()
 		cancel()
 		a.shared.inUse.Done()
 		a.shared.ingests.Done()
-	}
-	go func() { done <- a.knowledge.Ingest(work, via, tenant, id, p) }()
+	}}
+}
 
-	timer := time.NewTimer(uploadWait)
-	defer timer.Stop()
+// ingest makes a file searchable. It answers at the latest when enough is over;
+// what isn't done by then goes on, and a failure is told with the file. An
+// earlier failure, or the client leaving, takes the file away again.
+func (a *App) ingest(ctx context.Context, via embed.Caller, tenant, id string, p *knowledge.Prepared, work *job, enough <-chan time.Time) (store.FileStatus, error) {
+	done := make(chan error, 1)
+	go func() { done <- a.knowledge.Ingest(work.ctx, via, tenant, id, p) }()
+
 	var err error
 	select {
 	case err = <-done:
 	case <-ctx.Done():
-		cancel()
+		work.cancel()
 		<-done
 		err = ctx.Err()
-	case <-timer.C:
+	case <-enough:
 		go func() {
-			defer finished()
-			a.report(work, tenant, id, <-done)
+			defer work.end()
+			a.report(work.ctx, tenant, id, <-done)
 		}()
 		return store.FileUploaded, nil
 	}
-	defer finished()
+	defer work.end()
 	if err == nil {
 		return store.FileProcessed, nil
 	}
@@ -125,7 +196,16 @@ func (a *App) report(ctx context.Context, tenant, id string, err error) {
 // uploadError is what the client is told of a failed upload.
 func uploadError(err error) error {
 	var refused *embed.StatusError
+	var unreadable *extract.Error
 	switch {
+	case errors.As(err, &unreadable):
+		e := openai.Invalid("file", "%s.", upperFirst(unreadable.Message))
+		if unreadable.Unsupported {
+			e.Status = http.StatusUnsupportedMediaType
+		}
+		return e
+	case errors.Is(err, sandbox.ErrFailed):
+		return err // nobody's but ours
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
 		return openai.StatusError(http.StatusUnauthorized, "The model router refused the key in Authorization. The file was not kept.")
 	case errors.Is(err, knowledge.ErrEmbedding):
@@ -136,21 +216,6 @@ func uploadError(err error) error {
 		return openai.StatusError(http.StatusServiceUnavailable, "The file could not be indexed: interrupted; upload it again.")
 	}
 	return &unavailable{err}
-}
-
-// unreadable is what the client is told of a file that can't be read.
-func unreadable(err error) error {
-	var unsupported *knowledge.UnsupportedError
-	switch {
-	case errors.As(err, &unsupported):
-		return &openai.Error{
-			Status: http.StatusUnsupportedMediaType, Type: openai.TypeInvalidRequest, Param: "file",
-			Message: upperFirst(err.Error()) + ".",
-		}
-	case errors.Is(err, knowledge.ErrNoText):
-		return openai.Invalid("file", "%s.", upperFirst(err.Error()))
-	}
-	return err
 }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -172,7 +237,7 @@ func (a *App) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*
 	if err != nil {
 		return nil, openai.Invalid("file", "Expected a multipart/form-data body with the fields 'file' and 'purpose'.")
 	}
-	in := new(form)
+	in := &form{expected: min(max(r.ContentLength, 0), a.MaxFile)}
 	for {
 		p, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
@@ -193,7 +258,7 @@ func (in *form) take(p *multipart.Part, maxFile int64) error {
 	if name == "file" {
 		most = maxFile
 	}
-	content, err := io.ReadAll(io.LimitReader(p, most+1))
+	content, err := readField(p, most+1, in.expected)
 	if err != nil {
 		return bodyError(err)
 	}
@@ -220,6 +285,30 @@ func (in *form) take(p *multipart.Part, maxFile int64) error {
 		return openai.Invalid(name, "Unrecognized parameter: '%s'.", name)
 	}
 	return nil
+}
+
+// readField reads at most limit bytes. Where expected proves true, which shows
+// when an eighth is there, the rest has its place at once: a large file isn't
+// copied time and again, and one that is only announced takes no memory.
+func readField(r io.Reader, limit, expected int64) ([]byte, error) {
+	content := make([]byte, 0, 4<<10)
+	for {
+		if len(content) == cap(content) {
+			size := 2 * len(content)
+			if int64(size) < expected && int64(len(content)) >= expected/8 {
+				size = int(expected) + 1
+			}
+			content = append(make([]byte, 0, size), content...)
+		}
+		n, err := r.Read(content[len(content):min(int64(cap(content)), limit)])
+		content = content[:len(content)+n]
+		switch {
+		case errors.Is(err, io.EOF) || int64(len(content)) >= limit:
+			return content, nil
+		case err != nil:
+			return nil, err
+		}
+	}
 }
 
 func (in *form) check() error {

@@ -10,6 +10,15 @@ type File struct {
 	Purpose       string `json:"purpose"`
 	Status        string `json:"status"`                   // uploaded, processed or error
 	StatusDetails string `json:"status_details,omitempty"` // why the status is error
+
+	// Metadata is ours: it is part of the reply to an upload only.
+	Metadata *FileMetadata `json:"_metadata,omitempty"`
+}
+
+// FileMetadata tells how an uploaded file was read.
+type FileMetadata struct {
+	Type   string `json:"type"`   // such as "PDF"
+	Reader string `json:"reader"` // such as "pdftotext"
 }
 
 // List is a page of objects.
