@@ -17,7 +17,7 @@ func readHTML(o *output, content []byte, encoding string) error {
 		return err
 	}
 	if main := mainPart(root); main != nil {
-		o.info.Reader = "go-trafilatura"
+		o.info.Reader = "go-readability"
 		if err := emitTitle(o, root); err != nil {
 			return err
 		}

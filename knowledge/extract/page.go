@@ -3,7 +3,7 @@ package extract
 import (
 	"strings"
 
-	"github.com/markusmobius/go-trafilatura"
+	"github.com/go-shiori/go-readability"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
@@ -29,15 +29,16 @@ func mainPart(root *html.Node) *html.Node {
 	if all < articleLength {
 		return nil
 	}
-	found, err := trafilatura.ExtractDocument(root, trafilatura.Options{EnableFallback: false, IncludeLinks: true, ExcludeComments: false})
-	if err != nil || found.ContentNode == nil {
+	parser := readability.NewParser()
+	found, err := parser.ParseDocument(root, nil)
+	if err != nil || found.Node == nil {
 		return nil
 	}
-	kept, _ := textLength(found.ContentNode, 0)
+	kept, _ := textLength(found.Node, 0)
 	if float64(kept) < articleShare*float64(all-linked) {
 		return nil
 	}
-	return found.ContentNode
+	return found.Node
 }
 
 // emitTitle emits the title of a page as the heading of its main part, unless

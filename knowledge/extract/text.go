@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	icu "github.com/saintfish/chardet"
+	icu "github.com/gogs/chardet"
 	"github.com/wlynxg/chardet"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
