@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
+	"runtime"
 	"strings"
 	"time"
 
@@ -71,6 +72,7 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 		}
 		return err
 	}
+	in.release()
 	file.Status, err = a.ingest(r.Context(), newUpstream(r, next), who.tenant, file.ID, prepared, work, wait.C)
 	if err != nil {
 		return err
@@ -99,6 +101,7 @@ func (a *App) uploadLate(w http.ResponseWriter, r *http.Request, next caddyhttp.
 	go func() {
 		defer work.end()
 		p, err := prepared()
+		in.release()
 		if err == nil {
 			err = a.knowledge.Ingest(work.ctx, via, who.tenant, file.ID, p)
 		}
@@ -249,6 +252,19 @@ func (a *App) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*
 		if err := in.take(p, maxFile); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// largeFile is from where the memory of a file is given back at once, bytes.
+const largeFile = 16 << 20
+
+// release forgets the content. Without a collection now, the next would come
+// only when as much again had been used.
+func (in *form) release() {
+	large := len(in.content) >= largeFile
+	in.content = nil
+	if large {
+		runtime.GC()
 	}
 }
 

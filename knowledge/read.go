@@ -2,7 +2,6 @@ package knowledge
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"slices"
 
@@ -17,14 +16,16 @@ type source struct {
 	close  func()
 }
 
-// read gets the text of a file. Plain text is read as it stands; all else needs
-// a parser, which runs in a process of its own if there is a sandbox. The error
-// is an *extract.Error where it is the file's fault.
+// maxHeld is up to where plain text is read in this process, and held in
+// memory, bytes.
+const maxHeld = 4 << 20
+
+// read gets the text of a file. Short plain text is read as it stands; all else
+// is read in a process of its own if there is a sandbox: it needs a parser, or
+// room. The error is an *extract.Error where it is the file's fault. The content
+// is needed no longer.
 func read(ctx context.Context, box *sandbox.Reader, name string, content []byte) (*source, error) {
-	switch {
-	case extract.Plain(name, content):
-		return plain(ctx, name, content)
-	case box == nil:
+	if box == nil || len(content) <= maxHeld && extract.Plain(name, content) {
 		var blocks []extract.Block
 		info, err := extract.Read(ctx, name, content, func(b extract.Block) error {
 			blocks = append(blocks, b)
@@ -50,31 +51,4 @@ func withoutError(blocks iter.Seq[extract.Block]) iter.Seq2[extract.Block, error
 			}
 		}
 	}
-}
-
-var errEnough = errors.New("enough is known")
-
-// plain reads text as it stands, block by block while it is gone through: it
-// may be large.
-func plain(ctx context.Context, name string, content []byte) (*source, error) {
-	info, err := extract.Read(ctx, name, content, func(b extract.Block) error {
-		if extract.Blank(b.Text) {
-			return nil
-		}
-		return errEnough
-	})
-	if err != nil && !errors.Is(err, errEnough) {
-		return nil, err
-	}
-	return &source{info: info, close: func() {}, blocks: func(yield func(extract.Block, error) bool) {
-		_, err := extract.Read(context.Background(), name, content, func(b extract.Block) error {
-			if !yield(b, nil) {
-				return errEnough
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, errEnough) {
-			yield(extract.Block{}, err)
-		}
-	}}, nil
 }

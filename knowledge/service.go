@@ -77,8 +77,7 @@ type Prepared struct {
 func (p *Prepared) Close() { p.from.close() }
 
 // Prepare reads a file. What it refuses is refused before anything is written;
-// the error is an *extract.Error then. The content is used until the Prepared
-// is closed.
+// the error is an *extract.Error then. The content isn't kept.
 func (s *Service) Prepare(ctx context.Context, name string, content []byte) (*Prepared, error) {
 	from, err := read(ctx, s.opts.Sandbox, name, content)
 	if err != nil {
