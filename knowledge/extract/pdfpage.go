@@ -63,7 +63,12 @@ func (w *pageWriter) strip(page string) string {
 			}
 			line := strings.Join(strings.Fields(all[at]), " ")
 			edges[side] = append(edges[side], line)
-			if n < len(w.last[side]) && n < len(w.before[side]) && follows(w.before[side][n], w.last[side][n]) && follows(w.last[side][n], line) {
+			if n >= len(w.last[side]) || n >= len(w.before[side]) {
+				continue
+			}
+			one, two := w.before[side][n], w.last[side][n]
+			// Only the last line may count: what counts at the top may be chapters.
+			if one == two && two == line || side == 1 && n == 0 && counts(one, two) && counts(two, line) {
 				drop[at] = true
 			}
 		}
@@ -83,12 +88,9 @@ func (w *pageWriter) strip(page string) string {
 
 var number = regexp.MustCompile(`\d{1,9}`)
 
-// follows reports whether two lines are the same, but for numbers that go up
-// by one from page to page.
-func follows(a, b string) bool {
-	if a == b {
-		return true
-	}
+// counts reports whether two lines are the same, but for numbers that go up by
+// one from page to page.
+func counts(a, b string) bool {
 	if number.ReplaceAllString(a, "#") != number.ReplaceAllString(b, "#") {
 		return false
 	}
