@@ -32,11 +32,12 @@ test: deps lint ## check and test everything
 	@[ -n "$$BACKSTORY_TEST_REDIS" ] || echo "The Redis store's search was tested against recorded replies;" \
 		"set BACKSTORY_TEST_REDIS=redis://… to test it on a server with the search module."
 
-# The Redis store is tested on servers of its own.
+# The Redis store is tested on servers of its own, and PDFs are best read with
+# poppler's pdftotext.
 .PHONY: deps
 deps:
-	@command -v redis-server >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
-		{ apt-get update -qq && apt-get install -y -qq redis-server; }
+	@{ command -v redis-server && command -v pdftotext; } >/dev/null || ! command -v apt-get >/dev/null || [ "$$(id -u)" != 0 ] || \
+		{ apt-get update -qq && apt-get install -y -qq redis-server poppler-utils; }
 
 .PHONY: lint
 lint: ## go vet, gofmt and staticcheck

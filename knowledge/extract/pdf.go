@@ -18,12 +18,7 @@ func readPDF(o *output, content []byte) error {
 		return readPDFium(o, content)
 	}
 	o.info.Reader = "pdftotext"
-	err = readPoppler(o, program, content)
-	if err == nil || o.seen || o.final(err) {
-		return err
-	}
-	// What one can't open, the other perhaps can.
-	return readPDFium(o, content)
+	return readPoppler(o, program, content)
 }
 
 var errPDFPassword = unreadable("the PDF is protected by a password; please remove it and upload the PDF again")
