@@ -24,7 +24,7 @@ func Child(in io.Reader, out, say io.Writer) error {
 	if err := json.Unmarshal(line, &t); err != nil {
 		return fmt.Errorf("%s is started by the proxy only: %w", Argument, err)
 	}
-	if err := limit(t.Memory, int64(t.Seconds)); err != nil {
+	if err := limit(t.Memory, t.Seconds); err != nil {
 		return err
 	}
 	content := make([]byte, t.Size)

@@ -59,10 +59,10 @@ func New() *Reader { return &Reader{slots: make(chan struct{}, runtime.GOMAXPROC
 
 // task is what a child is told ahead of the content.
 type task struct {
-	Name    string        `json:"name"`
-	Size    int           `json:"size"`
-	Memory  int64         `json:"memory"`
-	Seconds time.Duration `json:"seconds"` // of processor time
+	Name    string `json:"name"`
+	Size    int    `json:"size"`
+	Memory  int64  `json:"memory"`
+	Seconds int64  `json:"seconds"` // of processor time
 }
 
 // result is what a child says at its end.
@@ -104,7 +104,7 @@ func (r *Reader) run(ctx context.Context, out *spool, name string, content []byt
 		patience = DefaultPatience
 	}
 	patience += time.Duration(len(content)>>20) * patience / 2
-	t.Seconds = patience/time.Second + 1
+	t.Seconds = int64(patience/time.Second) + 1
 	first, err := json.Marshal(t)
 	if err != nil {
 		return extract.Info{}, err

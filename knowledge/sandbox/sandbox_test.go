@@ -38,10 +38,12 @@ var misbehave = map[string]func(){
 	},
 }
 
+// held is what eat has taken.
+var held [][]byte
+
 // eat takes memory under the limits of a child, until there is none.
 func eat() {
 	_ = sandbox.Child(os.Stdin, os.Stdout, os.Stderr) // it sets the limits, and reads a small file
-	var held [][]byte
 	for {
 		b := make([]byte, 1<<20)
 		for i := 0; i < len(b); i += 512 {
