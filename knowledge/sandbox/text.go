@@ -73,7 +73,9 @@ func readBlock(r *bufio.Reader) (b extract.Block, err error) {
 	level, err1 := r.ReadByte()
 	page, err2 := binary.ReadUvarint(r)
 	length, err3 := binary.ReadUvarint(r)
-	if err := errors.Join(err1, err2, err3); err != nil || kind > byte(extract.Row) || level > 6 || page > 1<<30 || length > maxBlock {
+	switch {
+	case errors.Join(err1, err2, err3) != nil, kind > byte(extract.Row), level > 6, page > 1<<30, length > maxBlock,
+		kind == byte(extract.Heading) && level == 0:
 		return b, errStream
 	}
 	var text strings.Builder

@@ -17,6 +17,7 @@ func FuzzBlocks(f *testing.F) {
 	_ = w.Flush()
 	f.Add(b.Bytes())
 	f.Add([]byte("\x03\x00\x00\xff\xff\xff\xff\x0f"))
+	f.Add([]byte("\x02\x00\x00\x01a")) // a heading of no level
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		r := bufio.NewReader(bytes.NewReader(stream))
 		for {
