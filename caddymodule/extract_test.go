@@ -8,6 +8,7 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
+	"github.com/backstory-proxy/backstory/caddymodule"
 	. "github.com/backstory-proxy/backstory/knowledge/extract/extracttest"
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
 )
@@ -104,5 +105,25 @@ func TestDocumentsThatCannotBeReadAreRefusedAndLeaveNothing(t *testing.T) {
 	}
 	if s.get(acme, "/files").status != http.StatusOK {
 		t.Error("the proxy is gone")
+	}
+}
+
+func TestAFileThatTakesLongToReadIsFinishedBehindTheReply(t *testing.T) {
+	caddymodule.AnswerUploadsAfter(t, 1)
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	good := s.ok(s.upload(acme, "a.docx", string(DOCX(P("", "The zanzibar clause")))))
+	bad := s.ok(s.upload(acme, "b.docx", string(Zip("a.jpg", "x"))))
+	if good.get("status").Str != "uploaded" || bad.get("status").Str != "uploaded" {
+		t.Errorf("files %s %s", good.body, bad.body)
+	}
+	status := func(f reply) reply { return s.ok(s.get(acme, "/files/"+f.get("id").Str)) }
+	eventually(t, "the file is processed", func() bool { return status(good).get("status").Str == "processed" })
+	eventually(t, "the other has failed", func() bool { return status(bad).get("status").Str == "error" })
+	if r := status(bad); !strings.Contains(r.get("status_details").Str, "a ZIP archive") {
+		t.Errorf("file %s", r.body)
+	}
+	if r := s.chat(acme, "What is zanzibar?", ""); r.get("_metadata.rag.sources.0.fileId").Str != good.get("id").Str {
+		t.Errorf("metadata %s", r.get("_metadata"))
 	}
 }
