@@ -15,7 +15,7 @@ const (
 	// articleShare is the least share of the text outside links that is
 	// believed to be all of an article: where less was found, something that
 	// is no article was cut to pieces.
-	articleShare = 0.4
+	articleShare = 0.6
 )
 
 // mainPart returns the part of a page that is what the page is about, without
