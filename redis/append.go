@@ -23,12 +23,12 @@ const (
 // appendScript saves exchanges at the end of their session, those that it has
 // already excepted: by the digests of their IDs.
 //
-// KEYS: session, log, seen, epoch. ARGV: the mark's epoch and seq; the seq that
-// the session must not have passed, or nothing; the digest of the ID that was
-// asked for, or nothing; the session's name; now in ms; the seq to be replaced
-// or 0; 1 if duplicates must write too, so that there is something for the
-// replicas to confirm; the time to live in ms or 0; and for each exchange: the
-// digest of its ID, messages, tokens, the record.
+// KEYS: session, log, seen, epoch, turn. ARGV: the mark's epoch and seq; the seq
+// that the session must not have passed, or nothing; the digest of the ID that
+// was asked for, or nothing; the session's name; now in ms; the seq to be
+// replaced or 0; 1 if duplicates must write too, so that there is something for
+// the replicas to confirm; the time to live in ms or 0; and for each exchange:
+// the digest of its ID, messages, tokens, the record.
 //
 // A session that isn't there, of a request that saw it, was deleted so long ago
 // that it isn't on record any more; or, with a time to live, its time was up.
@@ -65,6 +65,7 @@ local function remove(target)
 			if at == target then
 				redis.call('LREM', log, -1, part[i])
 				redis.call('HDEL', seen, string.sub(part[i], digest, digest + 15))
+				redis.call('HDEL', KEYS[5], string.format('%.0f', at))
 				messages, tokens = messages - m, tokens - t
 			end
 			if at <= target then return end
@@ -95,8 +96,8 @@ end
 if fresh then
 	redis.call('HSET', session, 'seq', text(seq), 'ever', text(ever), 'sent', text(sent), 'updated', ARGV[6],
 		'messages', text(messages), 'tokens', text(tokens), 'mean_messages', mm, 'mean_tokens', mt, 'ttl', ARGV[9])
-	for i = 1, 3 do
-		if ttl > 0 then redis.call('PEXPIRE', KEYS[i], ARGV[9]) else redis.call('PERSIST', KEYS[i]) end
+	for _, key in ipairs({session, log, seen, KEYS[5]}) do
+		if ttl > 0 then redis.call('PEXPIRE', key, ARGV[9]) else redis.call('PERSIST', key) end
 	end
 	if not d[1] then redis.call('HSET', session, 'id', ARGV[5], 'created', ARGV[6]) end
 elseif ARGV[8] == '1' and d[1] then
@@ -193,6 +194,7 @@ func (s *Store) appendAll(ctx context.Context, tenant, session string, mark stor
 		script: appendScript,
 		keys: []string{
 			s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
+			s.layout.tagged(turnKey, tag),
 		},
 		args: []any{mark.Epoch, max(mark.Seq, 0), limit, asked, session, now.UnixMilli(), replaces, wait, ttl.Milliseconds()},
 	}

@@ -20,7 +20,7 @@ func newScript(text string) *script {
 
 // scripts are all of them, to be loaded when the store is opened.
 var scripts = []*script{
-	rateScript, gatherScript, appendScript, pageScript, atScript, deleteSessionScript, forgetSessionScript,
+	rateScript, gatherScript, appendScript, pageScript, atScript, putTurnsScript, deleteSessionScript, forgetSessionScript,
 	createFileScript, addChunksScript, finishFileScript, deleteFileScript, finishPurgeScript,
 }
 

@@ -108,28 +108,14 @@ func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int
 	return list, failure(ctx, err)
 }
 
-// atScript reads the exchanges with the given Seqs, in rising order. As many
-// places as replaced exchanges are missing from the log are looked through.
+// atScript reads the exchanges with the given Seqs, in rising order.
 //
 // KEYS: log. ARGV: Seqs, in rising order.
-var atScript = newScript(`
-local log, length = KEYS[1], redis.call('LLEN', KEYS[1])
-if length == 0 then return {} end
-local function seq(at) return tonumber(string.match(redis.call('LINDEX', log, at), '^%d+')) end
-local first = seq(0)
-local gaps = seq(-1) - first + 1 - length
+var atScript = newScript(findInLog + `
 local found = {}
 for i = 1, #ARGV do
-	local wanted = tonumber(ARGV[i])
-	local low, high = math.max(wanted - first - gaps, 0), math.min(wanted - first, length - 1)
-	while low < high do
-		local middle = math.floor((low + high) / 2)
-		if seq(middle) < wanted then low = middle + 1 else high = middle end
-	end
-	if low == high then
-		local e = redis.call('LINDEX', log, low)
-		if tonumber(string.match(e, '^%d+')) == wanted then found[#found + 1] = e end
-	end
+	local e = find(tonumber(ARGV[i]))
+	if e then found[#found + 1] = e end
 end
 return found
 `)
@@ -164,7 +150,7 @@ const maxPage = 1 << 24
 // began before. The epoch is the time, and not a count, so that one that was
 // forgotten after voidFor is never given out again.
 //
-// KEYS: session, log, seen, epoch. ARGV: time in µs or 0, ms to remember.
+// KEYS: session, log, seen, epoch, turn. ARGV: time in µs or 0, ms to remember.
 var deleteSessionScript = newScript(`
 local now = tonumber(ARGV[1])
 if now == 0 then
@@ -174,7 +160,7 @@ end
 local epoch = math.max(tonumber(redis.call('GET', KEYS[4]) or '0') + 1, now)
 redis.call('SET', KEYS[4], string.format('%.0f', epoch), 'PX', ARGV[2])
 local existed = redis.call('EXISTS', KEYS[1])
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3])
+redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[5])
 return existed
 `)
 
@@ -196,6 +182,7 @@ func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error
 	tag := sessionTag(tenant, session)
 	keys := []string{
 		s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
+		s.layout.tagged(turnKey, tag),
 	}
 	existed, err := s.run(ctx, deleteSessionScript, keys, s.micros(), voidFor.Milliseconds()).Bool()
 	if err != nil {

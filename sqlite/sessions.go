@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"math"
-	"strconv"
 
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -121,17 +120,7 @@ func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []
 	if err != nil {
 		return nil, err
 	}
-	list := make([]byte, 0, 8*len(seqs))
-	for _, seq := range seqs {
-		if seq < 0 || seq > seqMask {
-			continue // it would be another session's
-		}
-		if len(list) > 0 {
-			list = append(list, ',')
-		}
-		list = strconv.AppendInt(list, seq, 10)
-	}
-	rows, err := s.query(ctx, exchangesAtQuery, id, sessionDigest(session), "["+string(list)+"]")
+	rows, err := s.query(ctx, exchangesAtQuery, id, sessionDigest(session), seqList(seqs))
 	if err != nil {
 		return nil, err
 	}

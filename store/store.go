@@ -37,6 +37,7 @@ type Store interface {
 	Usage
 	Tenants
 	Sessions
+	Vectors
 	Files
 	Searcher
 

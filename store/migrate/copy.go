@@ -112,10 +112,10 @@ func (m *mover) each(ctx context.Context, n, workers int, do func(ctx context.Co
 }
 
 func (m *mover) copySession(ctx context.Context, tenant, session string) error {
-	known := make(map[string]bool)
+	known := make(map[string]int64) // their Seqs in the target, by ID
 	err := store.EachExchange(ctx, m.to, tenant, session, func(list []store.Exchange) error {
 		for i := range list {
-			known[list[i].ID] = true
+			known[list[i].ID] = list[i].Seq
 		}
 		return nil
 	})
@@ -129,7 +129,7 @@ func (m *mover) copySession(ctx context.Context, tenant, session string) error {
 		for i := range list {
 			e := &list[i]
 			messages += int64(len(e.Messages))
-			if known[e.ID] {
+			if known[e.ID] != 0 {
 				there.Exchanges++
 				there.Bytes += e.Bytes()
 				continue
@@ -139,11 +139,16 @@ func (m *mover) copySession(ctx context.Context, tenant, session string) error {
 			fresh = append(fresh, *e)
 		}
 		defer m.progress.advance(messages)
-		if len(fresh) == 0 {
-			return nil
+		if len(fresh) > 0 {
+			seqs, err := m.to.Import(ctx, store.Import{Tenant: tenant, Session: session, Exchanges: fresh})
+			if err != nil {
+				return err
+			}
+			for i, seq := range seqs {
+				known[fresh[i].ID] = seq
+			}
 		}
-		_, err := m.to.Import(ctx, store.Import{Tenant: tenant, Session: session, Exchanges: fresh})
-		return err
+		return m.copyVectors(ctx, tenant, session, list, known)
 	})
 	switch {
 	case errors.Is(err, store.ErrDeleted):

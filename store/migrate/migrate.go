@@ -1,5 +1,5 @@
 // Package migrate copies one store into another: keys, usage, sessions
-// with their exchanges, files with their originals, chunks and vectors, as they are. What
+// with their exchanges and the vectors of those, files with their originals, chunks and vectors, as they are. What
 // lies in neither store's hands is not copied: request rates, and what voids the
 // appends of requests that began before a session was deleted.
 //

@@ -209,6 +209,11 @@ func TestDifferencesAreTold(t *testing.T) {
 			_, err := s.Append(ctx, store.Append{Tenant: "other", Session: "s", Exchange: store.Exchange{ID: "new"}})
 			ok(t, err)
 		}, merge: true},
+		"an exchange has another vector, that comes back": {change: func(t *testing.T, s store.Mover) {
+			list, err := s.Exchanges(ctx, "acme", "plain", 0, 1, store.Ascending)
+			ok(t, err)
+			ok(t, s.PutVectors(ctx, "acme", "plain", []store.ExchangeVector{{Seq: list[0].Seq, ID: list[0].ID, Model: "another"}}))
+		}},
 		"another session, merged": {change: func(t *testing.T, s store.Mover) {
 			_, err := s.Append(ctx, store.Append{Tenant: "acme", Session: "s", Exchange: store.Exchange{ID: "new"}})
 			ok(t, err)

@@ -216,10 +216,15 @@ func (m *mover) sessionItem(ctx context.Context, s store.Mover, tenant string, d
 	w.texts(d.ID)
 	w.numbers(milli(d.Created), milli(d.Updated), d.Messages, d.Tokens, d.TTL.Milliseconds())
 	err := store.EachExchange(ctx, s, tenant, d.ID, func(list []store.Exchange) error {
+		vectors, err := vectorsOf(ctx, s, tenant, d.ID, list)
+		if err != nil {
+			return err
+		}
 		messages := int64(0)
 		for n := range list {
 			e := &list[n]
 			w.exchange(e)
+			w.vector(vectors[e.Seq])
 			messages += int64(len(e.Messages))
 			i.counts.Exchanges++
 			i.counts.Bytes += e.Bytes()

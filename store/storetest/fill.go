@@ -22,8 +22,8 @@ var Filled = struct {
 }{[]string{"acme", "keys-only", "tiny.co", "usage-only"}, 8, "openai/text-embedding-3-small"}
 
 // Fill writes a little of all kinds to a store: keys that are good, revoked and
-// expired; usage; sessions with odd names and hidden, replaced and empty exchanges;
-// files that are processed, failed, empty, large and without vectors.
+// expired; usage; sessions with odd names and hidden, replaced and empty exchanges,
+// some with vectors; files that are processed, failed, empty, large and without vectors.
 func Fill(t testing.TB, s store.Store) {
 	t.Helper()
 	ok := func(err error) {
@@ -111,6 +111,30 @@ func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
 		if _, err := s.Append(ctx, a); err != nil {
 			t.Fatal(err)
 		}
+	}
+	fillVectors(t, s, tenant, name)
+}
+
+// fillVectors gives every other exchange of a session a vector.
+func fillVectors(t testing.TB, s store.Store, tenant, name string) {
+	t.Helper()
+	ctx := context.Background()
+	var vectors []store.ExchangeVector
+	err := store.EachExchange(ctx, s, tenant, name, func(list []store.Exchange) error {
+		for i := range list {
+			if i%2 == 0 {
+				vectors = append(vectors, store.ExchangeVector{
+					Seq: list[i].Seq, ID: list[i].ID, Model: Filled.Model, Vector: store.Shrink(direction(i)),
+				})
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		err = s.PutVectors(ctx, tenant, name, vectors)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -37,6 +37,10 @@ func calls(s store.Store) map[string]func(context.Context) error {
 			_, err := s.Exchanges(ctx, "a", "s", 0, 10, store.Ascending)
 			return err
 		},
+		"PutVectors": func(ctx context.Context) error {
+			return s.PutVectors(ctx, "a", "s", []store.ExchangeVector{{Seq: 1, ID: "e1", Model: "m"}})
+		},
+		"Vectors":       func(ctx context.Context) error { _, err := s.Vectors(ctx, "a", "s", []int64{1}); return err },
 		"DeleteSession": func(ctx context.Context) error { return s.DeleteSession(ctx, "a", "s") },
 		"CreateFile": func(ctx context.Context) error {
 			_, err := s.CreateFile(ctx, "a", document("f2", ""), []byte("x"))

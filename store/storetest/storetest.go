@@ -44,6 +44,7 @@ func Run(t *testing.T, b Backend) {
 		"Deletion": testDeletion,
 		"Sessions": testSessions,
 		"Names":    testNames,
+		"Vectors":  testVectors,
 		"Files":    testFiles,
 		"Chunks":   testChunks,
 		"Text":     testText,
