@@ -1,12 +1,15 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
 	"math"
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
@@ -32,6 +35,8 @@ type Recaller struct {
 // Log is what a Recaller reads of a store.
 type Log interface {
 	Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order store.Order) ([]store.Exchange, error)
+	ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]store.Exchange, error)
+	store.Vectors
 }
 
 type sessionName struct{ tenant, session string }
@@ -39,11 +44,22 @@ type sessionName struct{ tenant, session string }
 // indexed is the index of a session. Whoever has put something into busy may
 // use it.
 type indexed struct {
-	busy  chan struct{}
-	index *recall.Index
-	epoch int64   // of the session's Mark
-	seqs  []int64 // the exchanges in it, rising
-	size  int64   // as it is counted in Recaller.size
+	busy    chan struct{}
+	index   *recall.Index
+	epoch   int64   // of the session's Mark
+	entries []entry // the exchanges in it, in their order
+	size    int64   // as it is counted in Recaller.size
+
+	vectors vectors
+}
+
+// entry is an exchange of an index.
+type entry struct {
+	seq   int64
+	id    uint64            // a hash of Exchange.ID
+	words uint64            // a bit for each message that is in the index, of the first 64
+	about store.SmallVector // without values where it isn't known
+	blank bool              // there is nothing to embed
 }
 
 const (
@@ -66,45 +82,94 @@ func NewRecaller(log Log, limit int64) *Recaller {
 // request.
 var errStillReading = errors.New("the session is still being read")
 
-// Search finds messages of a session of which a request has gathered the end.
-// Where the session was not asked about before it is read whole: that goes on
-// when wait is over, or ctx ends, and Search returns an error.
-func (r *Recaller) Search(ctx context.Context, tenant, session string, g *store.Gathered, q recall.Query, wait time.Duration) ([]recall.Hit, error) {
+// Search finds messages of a session of which a request has gathered the end:
+// by words, and by meaning where by is set. Where the session was not asked about
+// before it is read whole: that goes on when wait is over, or ctx ends, and
+// Search returns an error.
+func (r *Recaller) Search(ctx context.Context, tenant, session string, g *store.Gathered, q recall.Query, by *Meaning, wait time.Duration) ([]recall.Hit, error) {
 	name := sessionName{tenant, session}
+	if by == nil {
+		x, err := r.ready(ctx, name, g, wait)
+		if err != nil {
+			return nil, err
+		}
+		defer r.release(name, x)
+		return x.index.Search(q), nil
+	}
+	until := time.Now().Add(wait)
+	question := by.ask(ctx, q.Text)
+	x, err := r.ready(ctx, name, g, wait)
+	if err != nil {
+		return nil, err
+	}
+	caughtUp := r.catchUp(ctx, name, x, by, q.Before, g.Tail)
+	r.release(name, x)
+	about, err := by.await(ctx, question, caughtUp, until)
+	if err == nil {
+		err = x.acquire(ctx, wait)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.release(name, x)
+	q.Near, q.NearWeight = x.near(by, about, q.Before), by.Weight
+	return x.index.Search(q), nil
+}
+
+// ready acquires the index of a session that holds what the request has seen of
+// it.
+func (r *Recaller) ready(ctx context.Context, name sessionName, g *store.Gathered, wait time.Duration) (*indexed, error) {
+	until := time.Now().Add(wait)
 	x := r.of(name, g.Mark.Epoch)
+	if err := x.acquire(ctx, wait); err != nil {
+		return nil, err
+	}
+	if x.another(g) {
+		r.release(name, x)
+		r.Forget(name.tenant, name.session)
+		x = r.of(name, g.Mark.Epoch)
+		if err := x.acquire(ctx, wait); err != nil {
+			return nil, err
+		}
+	}
+	if x.follows(g) {
+		x.carryOn(g)
+		return x, nil
+	}
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
+		defer cancel()
+		err := r.read(ctx, name, x, g.Mark.Seq)
+		r.release(name, x)
+		done <- err
+	}()
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case err := <-done:
+		if err != nil {
+			return nil, err
+		}
+		return x, x.acquire(ctx, wait)
+	case <-timer.C:
+		return nil, errStillReading
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// acquire waits until nobody else uses the index.
+func (x *indexed) acquire(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case x.busy <- struct{}{}:
+		return nil
 	case <-timer.C:
-		return nil, errStillReading
+		return errStillReading
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	if x.follows(g) {
-		defer r.release(name, x)
-		x.carryOn(g)
-		return x.index.Search(q), nil
-	}
-	var hits []recall.Hit
-	done := make(chan error, 1)
-	go func() {
-		defer r.release(name, x)
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
-		defer cancel()
-		err := r.read(ctx, name, x, g.Mark.Seq)
-		if err == nil {
-			hits = x.index.Search(q)
-		}
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return hits, err
-	case <-timer.C:
-		return nil, errStillReading
-	case <-ctx.Done():
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
 }
 
@@ -131,7 +196,7 @@ func (r *Recaller) of(name sessionName, epoch int64) *indexed {
 
 // release lets others use the index, and makes room for what has been added.
 func (r *Recaller) release(name sessionName, x *indexed) {
-	size := x.index.Bytes() + int64(8*cap(x.seqs))
+	size := x.index.Bytes() + int64(cap(x.entries))*int64(unsafe.Sizeof(entry{})) + x.vectors.bytes
 	<-x.busy
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,18 +229,36 @@ func (r *Recaller) read(ctx context.Context, name sessionName, x *indexed, until
 }
 
 func (x *indexed) newest() int64 {
-	if n := len(x.seqs); n > 0 {
-		return x.seqs[n-1]
+	if n := len(x.entries); n > 0 {
+		return x.entries[n-1].seq
 	}
 	return 0
 }
+
+// at is the place of the exchange in entries, or where it would be.
+func (x *indexed) at(seq int64) (i int, found bool) {
+	return slices.BinarySearchFunc(x.entries, seq, func(e entry, seq int64) int { return cmp.Compare(e.seq, seq) })
+}
+
+// another reports whether the session isn't the one that was indexed: one whose
+// time to live was up may have begun anew.
+func (x *indexed) another(g *store.Gathered) bool {
+	return slices.ContainsFunc(g.Tail, func(e store.Exchange) bool {
+		i, found := x.at(e.Seq)
+		return found && x.entries[i].id != idHash(e.ID)
+	})
+}
+
+var idSeed = maphash.MakeSeed()
+
+func idHash(id string) uint64 { return maphash.String(idSeed, id) }
 
 // follows reports whether what the index doesn't hold yet has been gathered.
 func (x *indexed) follows(g *store.Gathered) bool {
 	if x.newest() >= g.Mark.Seq {
 		return true
 	}
-	return len(x.seqs) > 0 && len(g.Tail) > 0 && g.Tail[0].Seq <= x.newest()
+	return len(x.entries) > 0 && len(g.Tail) > 0 && g.Tail[0].Seq <= x.newest()
 }
 
 // carryOn adds the newest exchanges, and removes those that others replaced.
@@ -183,12 +266,13 @@ func (x *indexed) carryOn(g *store.Gathered) {
 	if len(g.Tail) == 0 {
 		return
 	}
-	from, _ := slices.BinarySearch(x.seqs, g.Tail[0].Seq)
-	for i := len(x.seqs) - 1; i >= from; i-- {
-		seq := x.seqs[i]
+	from, _ := x.at(g.Tail[0].Seq)
+	for i := len(x.entries) - 1; i >= from; i-- {
+		seq := x.entries[i].seq
 		if seq <= g.Mark.Seq && !slices.ContainsFunc(g.Tail, func(e store.Exchange) bool { return e.Seq == seq }) {
 			x.index.Remove(seq)
-			x.seqs = slices.Delete(x.seqs, i, i+1)
+			x.vectors.bytes -= int64(len(x.entries[i].about.Values))
+			x.entries = slices.Delete(x.entries, i, i+1)
 		}
 	}
 	for i := range g.Tail {
@@ -200,10 +284,11 @@ func (x *indexed) carryOn(g *store.Gathered) {
 
 // add adds what the user and the assistant said in words.
 func (x *indexed) add(e *store.Exchange) {
-	x.seqs = append(x.seqs, e.Seq)
+	x.entries = append(x.entries, entry{seq: e.Seq, id: idHash(e.ID)})
 	if e.Hidden {
 		return
 	}
+	added := &x.entries[len(x.entries)-1]
 	messages := make([]recall.Message, 0, len(e.Messages))
 	for i := range e.Messages {
 		m := openai.ParseMessage(e.Messages[i].JSON)
@@ -214,6 +299,7 @@ func (x *indexed) add(e *store.Exchange) {
 		if text == "" {
 			continue
 		}
+		added.words |= 1 << i // nothing, beyond the 64th
 		n := e.Messages[i].Tokens
 		if m.Content().IsArray() { // it may hold more than words
 			n = tokens.O200K().Count(text)

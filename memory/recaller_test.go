@@ -19,6 +19,7 @@ type book struct {
 	reads int
 	hold  chan struct{} // where set, reading waits for it
 	err   error
+	kept  shelf
 }
 
 func (b *book) Exchanges(ctx context.Context, _, _ string, after int64, limit int, _ store.Order) ([]store.Exchange, error) {
@@ -38,7 +39,7 @@ func (b *book) Exchanges(ctx context.Context, _, _ string, after int64, limit in
 
 // write adds an exchange of what a user and the assistant say.
 func (b *book) write(user, assistant string) {
-	e := store.Exchange{Seq: int64(len(b.list) + 1), Created: time.Date(2026, 1, 1, 0, len(b.list), 0, 0, time.UTC)}
+	e := store.Exchange{ID: fmt.Sprint("e", len(b.list)), Seq: int64(len(b.list) + 1), Created: time.Date(2026, 1, 1, 0, len(b.list), 0, 0, time.UTC)}
 	for _, json := range []string{fmt.Sprintf(`{"role":"user","content":%q}`, user), fmt.Sprintf(`{"role":"assistant","content":%q}`, assistant)} {
 		e.Messages = append(e.Messages, store.Message{JSON: []byte(json), Tokens: 10})
 	}
@@ -62,7 +63,7 @@ func aboutZebras(n int) *book {
 // best is the Seq of the best hit for a text; 0 where nothing is about it.
 func best(t *testing.T, r *memory.Recaller, g *store.Gathered, text string) int64 {
 	t.Helper()
-	hits, err := r.Search(t.Context(), "a", "s", g, recall.Query{Text: text, Limit: 3}, time.Minute)
+	hits, err := r.Search(t.Context(), "a", "s", g, recall.Query{Text: text, Limit: 3}, nil, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,6 +125,19 @@ func TestRecallerForgets(t *testing.T) {
 			t.Error("what was deleted is found")
 		}
 	})
+	t.Run("a session that began anew when its time was up", func(t *testing.T) {
+		b := aboutZebras(10)
+		r := memory.NewRecaller(b, 1<<30)
+		best(t, r, b.gathered(10), question)
+		b.list = nil
+		for i := range 4 {
+			b.write("hello", "hello")
+			b.list[i].ID = fmt.Sprint("another ", i)
+		}
+		if got := best(t, r, b.gathered(4), question); got != 0 {
+			t.Error("what is gone is found")
+		}
+	})
 	t.Run("hidden exchanges and what isn't said in words", func(t *testing.T) {
 		b := aboutZebras(3)
 		b.list[2].Hidden = true
@@ -138,7 +152,7 @@ func TestRecallerKeepsToItsMemory(t *testing.T) {
 	b := aboutZebras(100)
 	r := memory.NewRecaller(b, 1) // room for the last one asked about
 	search := func(session string) {
-		if _, err := r.Search(t.Context(), "a", session, b.gathered(5), recall.Query{Text: "zebra"}, time.Minute); err != nil {
+		if _, err := r.Search(t.Context(), "a", session, b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -159,7 +173,7 @@ func TestRecallerDoesNotHoldUpARequest(t *testing.T) {
 	b.hold = make(chan struct{})
 	r := memory.NewRecaller(b, 1<<30)
 	for range 2 { // the one that reads, and one that would wait for it
-		if _, err := r.Search(t.Context(), "a", "s", b.gathered(5), recall.Query{Text: "zebra"}, time.Millisecond); err == nil {
+		if _, err := r.Search(t.Context(), "a", "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Millisecond); err == nil {
 			t.Fatal("an index that isn't read was searched")
 		}
 	}
@@ -176,7 +190,7 @@ func TestRecallerTellsOfFailures(t *testing.T) {
 	b := aboutZebras(10)
 	b.err = errors.New("the disk is on fire")
 	r := memory.NewRecaller(b, 1<<30)
-	if _, err := r.Search(t.Context(), "a", "s", b.gathered(5), recall.Query{Text: "zebra"}, time.Minute); !errors.Is(err, b.err) {
+	if _, err := r.Search(t.Context(), "a", "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); !errors.Is(err, b.err) {
 		t.Errorf("got %v", err)
 	}
 	b.err = nil
