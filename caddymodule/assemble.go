@@ -45,7 +45,7 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.G
 		})
 	}
 	in.Limits.Context = t.app.models.length(ctx, t.chat.Model, via)
-	in.Recalled = t.recalled(ctx, &in, &gathered)
+	in.Recalled = t.recalled(ctx, via, &in, &gathered)
 	search.Wait()
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ var (
 		"Failures of the store, by what came of them: a request refused with 503, or an exchange that was not saved.",
 		"effect")
 	degradedSearches = counterVec("degraded_searches_total",
-		"Searches of files of which a part failed while the rest answered.", "part")
+		"Searches of files, and of sessions, of which a part failed while the rest answered.", "part")
 	estimateRatio = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Namespace: namespace, Name: "estimate_ratio",
 		Help:    "The estimated size of a prompt by the size that the router billed: 1 is right, below 1 is too low.",

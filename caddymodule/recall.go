@@ -14,12 +14,13 @@ import (
 )
 
 // recallWait is how long a request waits for a long session to be read, which
-// happens when this process sees it for the first time. Later ones find it read.
+// happens when this process sees it for the first time, and for its vectors.
+// Later ones find it read.
 const recallWait = time.Second
 
 // recalled finds the older messages of the session that the request is about.
 // Memory without them is better than no answer: a failure is logged, no more.
-func (t *turn) recalled(ctx context.Context, in *prompt.Input, g *store.Gathered) []prompt.Recalled {
+func (t *turn) recalled(ctx context.Context, via func() *upstream, in *prompt.Input, g *store.Gathered) []prompt.Recalled {
 	if !in.Recalls {
 		return nil
 	}
@@ -35,7 +36,7 @@ func (t *turn) recalled(ctx context.Context, in *prompt.Input, g *store.Gathered
 	if given {
 		found, err = t.quotable(ctx, g, t.view.Stored.Recalled)
 	} else {
-		found, err = t.recall(ctx, d, g)
+		found, err = t.recall(ctx, via, d, g)
 	}
 	if err != nil && ctx.Err() == nil {
 		t.app.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", t.id), zap.Error(err))
@@ -43,7 +44,7 @@ func (t *turn) recalled(ctx context.Context, in *prompt.Input, g *store.Gathered
 	return found
 }
 
-func (t *turn) recall(ctx context.Context, d prompt.Division, g *store.Gathered) ([]prompt.Recalled, error) {
+func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Division, g *store.Gathered) ([]prompt.Recalled, error) {
 	user := t.chat.LastUser()
 	if user < 0 { // nowhere to quote anything
 		return nil, nil
@@ -60,7 +61,7 @@ func (t *turn) recall(ctx context.Context, d prompt.Division, g *store.Gathered)
 		Before: t.supplied(d.First, g.Tail),
 		Budget: budget,
 		Header: prompt.SittingTokens,
-	}, recallWait)
+	}, t.meaning(via), recallWait)
 	if err != nil {
 		return nil, err
 	}

@@ -54,12 +54,12 @@ func (r *Recaller) catchUp(ctx context.Context, name sessionName, x *indexed, by
 	done := make(chan struct{})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catchUpTimeout)
 	tail = slices.Clone(tail)
-	go func() {
+	by.Go(func() {
 		defer cancel()
 		failed := c.find(ctx, lacking, tail)
 		close(done)
 		c.end(c.keep(ctx), failed)
-	}()
+	})
 	return done
 }
 

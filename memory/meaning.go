@@ -23,6 +23,8 @@ type Meaning struct {
 	// Embed returns a vector for each text, in order; nil for one without
 	// anything to embed. It may be called after the search has returned.
 	Embed func(ctx context.Context, texts []string) ([][]float32, error)
+	// Go runs what goes on when the search has returned, in a goroutine.
+	Go func(task func())
 	// Failed is told when a part of a search, one of Part…, failed, while the
 	// rest goes on. It may be called after the search has returned, and by
 	// several at once.

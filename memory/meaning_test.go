@@ -113,6 +113,7 @@ func (m *mind) embed(ctx context.Context, texts []string) ([][]float32, error) {
 func (m *mind) meaning() *memory.Meaning {
 	return &memory.Meaning{
 		Model: "mind" + m.model, Weight: 1, Floor: .5, Patience: 3 * time.Second, Embed: m.embed,
+		Go: func(task func()) { go task() },
 		Failed: func(part string, _ error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

@@ -214,8 +214,8 @@ type Sessions interface {
 	// ExchangesAt returns the exchanges of a session with the given Seqs, in
 	// rising order and once each, less those that are no longer there.
 	ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]Exchange, error)
-	// DeleteSession removes a session with all its exchanges and their vectors, and voids the
-	// appends of requests that began before; ErrNotFound where there is none
-	// (those appends are voided all the same).
+	// DeleteSession removes a session with all its exchanges and their
+	// vectors, and voids the appends of requests that began before;
+	// ErrNotFound where there is none (those appends are voided all the same).
 	DeleteSession(ctx context.Context, tenant, session string) error
 }

@@ -1,7 +1,8 @@
-// Package migrate copies one store into another: keys, usage, sessions
-// with their exchanges and the vectors of those, files with their originals, chunks and vectors, as they are. What
-// lies in neither store's hands is not copied: request rates, and what voids the
-// appends of requests that began before a session was deleted.
+// Package migrate copies one store into another: keys, usage, sessions with
+// their exchanges and the vectors of those, files with their originals, chunks
+// and vectors, as they are. What lies in neither store's hands is not copied:
+// request rates, and what voids the appends of requests that began before a
+// session was deleted.
 //
 // Run reads by the interfaces of package store and by store.Mover, and writes
 // the same way. All that it does can be done again: after an interruption, the
