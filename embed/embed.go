@@ -2,9 +2,9 @@
 // the credentials of the request at hand; Hashing works offline.
 //
 // Texts come in from packages knowledge (passages of files, and queries) and
-// memory (exchanges of long sessions), and leave the process through a Caller only; vectors go back to the caller.
-// Nothing is written anywhere. A bounded cache of query vectors is kept in
-// memory.
+// memory (exchanges of long sessions), and leave the process through a Caller
+// only; vectors go back to the caller. Nothing is written anywhere. A bounded
+// cache of query vectors is kept in memory.
 package embed
 
 import (
