@@ -96,7 +96,7 @@ end
 if fresh then
 	redis.call('HSET', session, 'seq', text(seq), 'ever', text(ever), 'sent', text(sent), 'updated', ARGV[6],
 		'messages', text(messages), 'tokens', text(tokens), 'mean_messages', mm, 'mean_tokens', mt, 'ttl', ARGV[9])
-	for _, key in ipairs({session, log, seen, KEYS[5]}) do
+	for _, key in ipairs({KEYS[5], session, log, seen}) do
 		if ttl > 0 then redis.call('PEXPIRE', key, ARGV[9]) else redis.call('PERSIST', key) end
 	end
 	if not d[1] then redis.call('HSET', session, 'id', ARGV[5], 'created', ARGV[6]) end

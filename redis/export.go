@@ -125,11 +125,11 @@ func decodeVector(b string) []float32 {
 }
 
 // restoreSessionScript sets a session's times, if it is there.
-// KEYS: session, log, seen, turn. ARGV: created, updated, time to live in ms or 0, what
+// KEYS: turn, session, log, seen. ARGV: created, updated, time to live in ms or 0, what
 // is left of it.
 const restoreSessionScript = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('HSET', KEYS[1], 'created', ARGV[1], 'updated', ARGV[2], 'ttl', ARGV[3])
+if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+redis.call('HSET', KEYS[2], 'created', ARGV[1], 'updated', ARGV[2], 'ttl', ARGV[3])
 for i = 1, 4 do
 	if ARGV[3] == '0' then redis.call('PERSIST', KEYS[i]) else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
 end
@@ -152,7 +152,7 @@ func (s *Store) RestoreSessions(ctx context.Context, tenant string, list []store
 		for i, d := range batch {
 			tag := sessionTag(tenant, d.ID)
 			keys := []string{
-				s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(turnKey, tag),
+				s.layout.tagged(turnKey, tag), s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag),
 			}
 			there[i] = pipe.Eval(ctx, restoreSessionScript, keys, d.Created.UnixMilli(), d.Updated.UnixMilli(),
 				d.TTL.Milliseconds(), d.Updated.Add(d.TTL).Sub(s.now()).Milliseconds())

@@ -30,9 +30,9 @@ end
 `
 
 // putTurnsScript keeps vectors of exchanges that are in the log, for as long as
-// their session lives.
+// their session lives: never longer, by a millisecond that passes meanwhile.
 //
-// KEYS: log, turn. ARGV: for each vector the Seq, the digest of the exchange's
+// KEYS: log, turn, session. ARGV: for each vector the Seq, the digest of the exchange's
 // ID, the value.
 var putTurnsScript = newScript(findInLog + `
 for i = 1, #ARGV, 3 do
@@ -42,8 +42,8 @@ for i = 1, #ARGV, 3 do
 		redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 2])
 	end
 end
-local left = redis.call('PTTL', log)
-if left > 0 then redis.call('PEXPIRE', KEYS[2], left) end
+local left = redis.call('PTTL', KEYS[3])
+if left ~= -1 then redis.call('PEXPIRE', KEYS[2], left - 1) end
 return {}
 `)
 
@@ -59,7 +59,7 @@ func (s *Store) PutVectors(ctx context.Context, tenant, session string, list []s
 		v := &list[i]
 		args = append(args, v.Seq, idDigest(v.ID), encodeTurn(v))
 	}
-	keys := []string{s.layout.tagged(logKey, tag), s.layout.tagged(turnKey, tag)}
+	keys := []string{s.layout.tagged(logKey, tag), s.layout.tagged(turnKey, tag), s.layout.tagged(sessionKey, tag)}
 	return failure(ctx, s.run(ctx, putTurnsScript, keys, args...).Err())
 }
 

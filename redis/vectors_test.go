@@ -25,7 +25,7 @@ func TestVectorsEndWithTheirSession(t *testing.T) {
 	if put(); s.client.HLen(ctx, turns).Val() != 1 || s.client.PTTL(ctx, turns).Val() > 0 {
 		t.Error("the vector isn't kept, or not for as long as the session")
 	}
-	s.client.PExpire(ctx, s.layout.tagged(logKey, tag), time.Hour)
+	s.client.PExpire(ctx, s.layout.tagged(sessionKey, tag), time.Hour)
 	if put(); s.client.PTTL(ctx, turns).Val() <= 0 {
 		t.Error("the vector outlives a session with a time to live")
 	}
