@@ -125,8 +125,8 @@ func decodeVector(b string) []float32 {
 }
 
 // restoreSessionScript sets a session's times, if it is there.
-// KEYS: turn, session, log, seen. ARGV: created, updated, time to live in ms or 0, what
-// is left of it.
+// KEYS: turn, session, log, seen. ARGV: created, updated, time to live in ms or
+// 0, what is left of it.
 const restoreSessionScript = `
 if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
 redis.call('HSET', KEYS[2], 'created', ARGV[1], 'updated', ARGV[2], 'ttl', ARGV[3])

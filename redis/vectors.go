@@ -32,8 +32,8 @@ end
 // putTurnsScript keeps vectors of exchanges that are in the log, for as long as
 // their session lives: never longer, by a millisecond that passes meanwhile.
 //
-// KEYS: log, turn, session. ARGV: for each vector the Seq, the digest of the exchange's
-// ID, the value.
+// KEYS: log, turn, session. ARGV: for each vector the Seq, the digest of the
+// exchange's ID, the value.
 var putTurnsScript = newScript(findInLog + `
 for i = 1, #ARGV, 3 do
 	local e = find(tonumber(ARGV[i]))
