@@ -416,6 +416,7 @@ func TestTheCacheKeepsToItsSize(t *testing.T) {
 	s := openAt(t, path, Options{Synchronous: Normal, CacheSize: limit})
 	c := s.writer.cache
 	model := make(map[string]int64)
+	most := 0 // entries at once; how many there are in the end is chance
 	for i := range 2000 {
 		session := fmt.Sprint("s", rand.IntN(15))
 		if rand.IntN(3) == 0 {
@@ -434,9 +435,10 @@ func TestTheCacheKeepsToItsSize(t *testing.T) {
 		if c.size > limit || c.size != size {
 			t.Fatalf("%d bytes are counted, %d are there, of %d", c.size, size, limit)
 		}
+		most = max(most, c.entries.Len())
 	}
-	if n := c.entries.Len(); n < 2 || n > 10 {
-		t.Errorf("%d entries", n)
+	if most < 2 {
+		t.Errorf("%d entries at most", most)
 	}
 	big := sample("big")
 	big.Messages[0].JSON = make([]byte, 2*limit)

@@ -50,13 +50,13 @@ func (s *Store) sweep() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
 	for {
-		// An error here is one that requests see too; the next round tries again.
-		_ = s.sweepOnce(s.ctx)
 		select {
 		case <-s.ctx.Done():
 			return
 		case <-tick.C:
 		}
+		// An error here is one that requests see too; the next round tries again.
+		_ = s.sweepOnce(s.ctx)
 	}
 }
 
