@@ -172,6 +172,10 @@ func appended(tenant, session string, e store.Exchange, replaces int64, expires 
 		if !ok {
 			return
 		}
+		if e.Seq != known.tail.seq+1 { // the sweep has removed the session that is known
+			c.entries.Remove(k)
+			return
+		}
 		t := known.tail.append(e, replaces)
 		t.expires = expires
 		// It needn't be longer than what is asked of it, but to shorten it

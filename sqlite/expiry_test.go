@@ -43,3 +43,36 @@ func TestSessionsWhoseTimeIsUpFreeTheirStorage(t *testing.T) {
 		}
 	}
 }
+
+func TestASessionBegunAnewAfterTheSweepHoldsNothingOfTheOldOne(t *testing.T) {
+	var ahead atomic.Int64
+	now := func() time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(ahead.Load())) }
+	s := openAt(t, filepath.Join(t.TempDir(), "b.db"), Options{Now: now})
+	gather := func() store.Gathered {
+		t.Helper()
+		g, err := s.Gather(t.Context(), store.GatherRequest{Tenant: "a", Limit: 1000, Session: "s", Tokens: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	for _, id := range []string{"e1", "e2"} {
+		if err := save(s, "s", store.Append{Exchange: sample(id), TTL: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark := gather().Mark // of a request whose reply takes long; and it is in the cache
+	ahead.Store(int64(2 * time.Hour))
+	if got, err := s.ExchangesAt(t.Context(), "a", "s", []int64{1, 2}); err != nil || len(got) != 0 {
+		t.Errorf("got %d exchanges, %v", len(got), err)
+	}
+	if err := s.sweepOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := save(s, "s", store.Append{Exchange: sample("e3"), TTL: time.Hour, Mark: mark}); err != nil {
+		t.Fatal(err)
+	}
+	if g := gather(); len(g.Tail) != 1 || g.Tail[0].ID != "e3" || g.Mark.Seq != 1 {
+		t.Errorf("%d exchanges, the first is %s; %+v", len(g.Tail), g.Tail[0].ID, g.Mark)
+	}
+}

@@ -120,7 +120,7 @@ func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.query(ctx, exchangesAtQuery, id, sessionDigest(session), seqList(seqs))
+	rows, err := s.query(ctx, exchangesAtQuery, id, sessionDigest(session), seqList(seqs), s.now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}
@@ -137,9 +137,9 @@ func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []
 	return found, err
 }
 
-const exchangesAtQuery = `SELECT ` + exchangeColumns + `
+var exchangesAtQuery = `SELECT ` + exchangeColumns + `
 	FROM sessions s JOIN exchanges e ON e.id IN (SELECT (s.id << 32) + value FROM json_each(?3))` + joinBodies + `
-	WHERE s.tenant = ?1 AND s.digest = ?2
+	WHERE s.tenant = ?1 AND s.digest = ?2 AND ` + alive(`?4`) + `
 	ORDER BY e.id`
 
 // DeleteSession removes a session, and voids the appends of requests that began
