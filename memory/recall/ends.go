@@ -11,12 +11,17 @@ func ends(text string) string {
 	if len(text) <= 2*edge {
 		return text
 	}
-	i, j := edge, len(text)-edge
-	for i > 0 && !utf8.RuneStart(text[i]) {
-		i--
+	return text[:whole(text, edge)] + "\n" + text[whole(text, len(text)-edge):]
+}
+
+// whole is the length of the whole characters in the first n bytes of a text;
+// of all of it where that is shorter.
+func whole(text string, n int) int {
+	if n >= len(text) {
+		return len(text)
 	}
-	for j < len(text) && !utf8.RuneStart(text[j]) {
-		j++
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
 	}
-	return text[:i] + "\n" + text[j:]
+	return n
 }

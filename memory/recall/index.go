@@ -112,7 +112,7 @@ func (x *Index) add(m *Message) {
 	x.messages = append(x.messages, rec)
 	room := len(x.lists) + maxNew
 	from := 0
-	for _, to := range cut(m.Text[:min(len(m.Text), maxText)]) {
+	for _, to := range cut(m.Text[:whole(m.Text, maxText)]) {
 		x.addPiece(&rec, m.Text[from:to], from, room)
 		from = to
 	}

@@ -1,0 +1,20 @@
+package recall
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// Of a message that is too long to be indexed whole, the last piece ends with a
+// character too.
+func TestPiecesEndWithACharacter(t *testing.T) {
+	text := "x" + strings.Repeat("é", maxText/2)
+	x := New()
+	x.Add(Message{Seq: 1, Role: "user", Text: text, Tokens: 1})
+	for _, p := range x.pieces {
+		if !utf8.ValidString(text[p.from:p.to]) {
+			t.Fatalf("the piece from %d to %d ends in the middle of one", p.from, p.to)
+		}
+	}
+}
