@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/prompt"
 )
 
 // previewPath takes a chat request and answers with what would go upstream.
@@ -52,20 +53,37 @@ func (t *turn) preview(w http.ResponseWriter) error {
 	leading := t.chat.LeadingSystem()
 	p.request("system", t, 0, leading)
 	p.history(t)
-	for i, passage := range t.found {
-		part := part{Kind: "file", FileID: passage.FileID, Filename: passage.Filename, Chunk: &t.found[i].Chunk, Tokens: t.model.Count(passage.Text)}
-		if slices.Contains(t.plan.Passages, passage) {
-			p.Parts = append(p.Parts, part)
-		} else {
-			part.Reason = overBudget
-			p.LeftOut = append(p.LeftOut, part)
-		}
-	}
+	p.files(t)
 	for _, r := range t.plan.Recalled {
 		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: r.Tokens})
 	}
 	p.request("request", t, leading, len(t.chat.Messages))
 	return writeJSON(w, p)
+}
+
+// files tells of the passages, in the order of the prompt, each with the tokens
+// that it added: what it repeats of the one before it isn't quoted again.
+func (p *preview) files(t *turn) {
+	tell := func(passage *prompt.Passage, text string) part {
+		return part{Kind: "file", FileID: passage.FileID, Filename: passage.Filename, Chunk: &passage.Chunk, Tokens: t.model.Count(text)}
+	}
+	for i := range t.plan.Passages {
+		passage := &t.plan.Passages[i]
+		text := passage.Text
+		if i > 0 {
+			if rest, ok := passage.Behind(&t.plan.Passages[i-1]); ok {
+				text = rest
+			}
+		}
+		p.Parts = append(p.Parts, tell(passage, text))
+	}
+	for i := range t.found {
+		if !slices.Contains(t.plan.Passages, t.found[i]) {
+			part := tell(&t.found[i], t.found[i].Text)
+			part.Reason = overBudget
+			p.LeftOut = append(p.LeftOut, part)
+		}
+	}
 }
 
 // request tells of the request's own messages from the first to before the

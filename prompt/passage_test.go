@@ -16,7 +16,7 @@ func quote(p ...prompt.Passage) string {
 	return prompt.Make(prompt.Input{Given: true, Passages: p, Count: count}).Quoted
 }
 
-var header = regexp.MustCompile(`^<<<passage ([0-9a-f]{16}) ([0-9]+) \| (source: "[^"]*"( \| section: "[^"]*")?( \| page: [0-9]+)?)>>>$`)
+var header = regexp.MustCompile(`^<<<passage ([0-9a-f]{16}) ([0-9]+) \| (source: "[^"]*"( \| section: "[^"]*")?( \| pages?: [0-9]+(-[0-9]+)?)?)>>>$`)
 
 // unquote reads quoted passages back as a reader would who trusts the marker
 // of the first header.

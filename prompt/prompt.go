@@ -126,7 +126,8 @@ func Make(in Input) Plan {
 	var recalled, passages string
 	if in.Given {
 		p.Recalled, recalled, p.RecalledTokens = remembered(in.Recalled, math.MaxInt, in.Count)
-		p.Passages, passages = in.Passages, quoted(in.Passages)
+		quotes := stitch(in.Passages)
+		p.Passages, passages = inQuotes(quotes), quoted(quotes)
 		p.QuotedTokens = in.Count(passages)
 	} else {
 		p.Recalled, recalled, p.RecalledTokens = remembered(in.Recalled, d.Recall, in.Count)
