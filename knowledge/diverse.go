@@ -4,21 +4,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/backstory-proxy/backstory/knowledge/terms"
 	"github.com/backstory-proxy/backstory/store"
 )
 
 // alike is the share of common words from which two passages say the same.
 const alike = 0.85
 
-// diverse returns the first limit hits, those left out that repeat the text
-// of a better one, and those that nearly do put behind the rest: the one word
-// in which two versions of a document differ may be what was asked for.
-func diverse(hits []store.Hit, limit int) []store.Hit {
+// diverse returns the first limit hits, those left out that repeat the text of
+// a better one, and those that nearly do put behind the rest: the one word in
+// which two versions of a document differ may be what was asked for. Within
+// a file, where a form or a notice may come on every page, they are left out
+// as well, unless they hold one of the words asked for that the better one
+// doesn't.
+func diverse(hits []store.Hit, words []string, limit int) []store.Hit {
 	kept := make([]store.Hit, 0, min(limit, len(hits)))
 	var similar []store.Hit
 	var sketches []sketch
 	texts := make(map[string]bool)
-	for _, h := range hits {
+	for i := range hits {
+		h := &hits[i]
 		if len(kept) == limit {
 			break
 		}
@@ -27,14 +32,24 @@ func diverse(hits []store.Hit, limit int) []store.Hit {
 		}
 		texts[h.Chunk.Text] = true
 		s := sketchOf(h.Chunk.Text)
-		if slices.ContainsFunc(sketches, func(better sketch) bool { return likeness(&better, &s) >= alike }) {
-			similar = append(similar, h)
+		at := slices.IndexFunc(sketches, func(better sketch) bool { return likeness(&better, &s) >= alike })
+		if at < 0 {
+			sketches = append(sketches, s)
+			kept = append(kept, *h)
 			continue
 		}
-		sketches = append(sketches, s)
-		kept = append(kept, h)
+		if kept[at].FileID != h.FileID || holdsMore(h.Chunk.Text, kept[at].Chunk.Text, words) {
+			similar = append(similar, *h)
+		}
 	}
 	return append(kept, similar[:min(len(similar), limit-len(kept))]...)
+}
+
+// holdsMore reports whether a text holds one of the words that the better one
+// doesn't.
+func holdsMore(text, better string, words []string) bool {
+	mine, others := terms.Of(text), terms.Of(better)
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(mine, w) && !slices.Contains(others, w) })
 }
 
 // sketch holds the smallest hash in each of 64 parts of a text's words; 0

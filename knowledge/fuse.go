@@ -21,7 +21,8 @@ type chunkID struct {
 // the rankings it is in, the second counting by its weight, scaled so that the
 // best possible is 1. Ranks are fused and not scores, as BM25 scores of
 // different stores and terms can't be compared with each other or with a cosine.
-func fuse(lexical, near []store.Hit, weight float64, limit int) []store.Hit {
+// words are those of the question, for diverse.
+func fuse(lexical, near []store.Hit, weight float64, words []string, limit int) []store.Hit {
 	best := 0.0
 	scores := make(map[chunkID]float64, len(lexical)+len(near))
 	hits := make([]store.Hit, 0, len(lexical)+len(near))
@@ -44,5 +45,5 @@ func fuse(lexical, near []store.Hit, weight float64, limit int) []store.Hit {
 		hits[i].Score = scores[chunkID{hits[i].FileID, hits[i].Chunk.N}] / best
 	}
 	slices.SortStableFunc(hits, func(a, b store.Hit) int { return cmp.Compare(b.Score, a.Score) })
-	return diverse(hits, limit)
+	return diverse(hits, words, limit)
 }

@@ -35,7 +35,7 @@ func TestRanksAreFused(t *testing.T) {
 		"no weight":                  {"a b", "b c", 0, "a b", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hits := fuse(ranking(c.lexical), ranking(c.near), c.weight, 10)
+			hits := fuse(ranking(c.lexical), ranking(c.near), c.weight, nil, 10)
 			if got := names(hits); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -56,11 +56,29 @@ func TestRepeatsAreLeftOutAndNearRepeatsComeLast(t *testing.T) {
 	}
 	for limit, want := range map[int]string{4: "[v1 other v2]", 2: "[v1 other]", 1: "[v1]"} {
 		var got []string
-		for _, h := range diverse(slices.Clone(hits), limit) {
+		for _, h := range diverse(slices.Clone(hits), nil, limit) {
 			got = append(got, h.FileID)
 		}
 		if fmt.Sprint(got) != want {
 			t.Errorf("limit %d: got %v, want %s", limit, got, want)
+		}
+	}
+}
+
+func TestNearRepeatsInAFileAreFolded(t *testing.T) {
+	notice := strings.Join(strings.Fields(prose(30)), " ") + " Page "
+	var hits []store.Hit
+	for n := range 50 {
+		hits = append(hits, store.Hit{FileID: "manual", Chunk: store.Chunk{N: n, Text: fmt.Sprint(notice, "no", n)}})
+	}
+	hits = append(hits, store.Hit{FileID: "other", Chunk: store.Chunk{N: 99, Text: "Something else altogether."}})
+	for words, want := range map[string]string{"notice": "[0 99]", "": "[0 99]", "notice no7 manual": "[0 99 7]"} {
+		var got []int
+		for _, h := range diverse(slices.Clone(hits), strings.Fields(words), 20) {
+			got = append(got, h.Chunk.N)
+		}
+		if fmt.Sprint(got) != want {
+			t.Errorf("asked for %q: got %v, want %s", words, got, want)
 		}
 	}
 }
@@ -95,6 +113,6 @@ func BenchmarkFuse(b *testing.B) {
 		lexical, near = append(lexical, h), append([]store.Hit{h}, near...)
 	}
 	for b.Loop() {
-		fuse(lexical, near, .2, 20)
+		fuse(lexical, near, .2, nil, 20)
 	}
 }

@@ -79,11 +79,12 @@ func (s *Service) Search(ctx context.Context, via embed.Caller, tenant, query st
 	case vectorErr != nil:
 		r.Degraded = PartVector
 	}
+	feedback(lexical)
 	weight := 0.0
 	if s.embedder != nil {
 		weight = s.embedder.Weight()
 	}
-	r.Hits = fuse(lexical, near, weight, limit)
+	r.Hits = fuse(lexical, near, weight, words, limit)
 	return r, nil
 }
 
