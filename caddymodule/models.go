@@ -90,15 +90,15 @@ func (m *modelLengths) ask(via embed.Caller) {
 func fetchLengths(via embed.Caller) (map[string]int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), modelsTimeout)
 	defer cancel()
-	status, body, err := via.Call(ctx, http.MethodGet, "/models", nil)
+	reply, err := via.Call(ctx, http.MethodGet, "/models", nil)
 	if err != nil {
 		return nil, err
 	}
-	if status != http.StatusOK {
-		return nil, fmt.Errorf("the model router answered GET /models with status %d", status)
+	if reply.Status != http.StatusOK {
+		return nil, fmt.Errorf("the model router answered GET /models with status %d", reply.Status)
 	}
 	lengths := map[string]int{}
-	gjson.GetBytes(body, "data").ForEach(func(_, model gjson.Result) bool {
+	gjson.GetBytes(reply.Body, "data").ForEach(func(_, model gjson.Result) bool {
 		// OpenRouter; vLLM; Groq; OpenRouter's provider that would answer.
 		for _, field := range []string{"context_length", "max_model_len", "context_window", "top_provider.context_length"} {
 			if n := model.Get(field).Int(); n > 0 {

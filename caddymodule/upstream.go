@@ -49,7 +49,7 @@ var bodyHeader = map[string]bool{
 const maxUpstreamReply = 64 << 20
 
 // Call sends a request and reads the whole reply. It implements embed.Caller.
-func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (status int, reply []byte, err error) {
+func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (reply embed.Reply, err error) {
 	r := u.request.Clone(withValuesOf(ctx, u.request.Context()))
 	r.Method, r.RequestURI = method, path
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", ""
@@ -76,14 +76,14 @@ func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (
 	if err := u.next.ServeHTTP(w, r); err != nil {
 		var e caddyhttp.HandlerError
 		if errors.As(err, &e) {
-			return 0, nil, fmt.Errorf("the model router can't be reached (status %d): %w", e.StatusCode, e.Err)
+			return reply, fmt.Errorf("the model router can't be reached (status %d): %w", e.StatusCode, e.Err)
 		}
-		return 0, nil, err
+		return reply, err
 	}
 	if w.tooLarge {
-		return 0, nil, fmt.Errorf("the model router's reply exceeds %d bytes", maxUpstreamReply)
+		return reply, fmt.Errorf("the model router's reply exceeds %d bytes", maxUpstreamReply)
 	}
-	return w.status, w.body.Bytes(), nil
+	return embed.Reply{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
 }
 
 // valuesOf is a context with the deadline of one and the values of another.

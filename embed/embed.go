@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 )
 
 // Caller reaches the model router with the credentials of one request. Router
@@ -20,15 +21,22 @@ import (
 type Caller interface {
 	// Call sends a JSON body to a path below the router's base address,
 	// such as "/embeddings". The error is for calls that got no answer;
-	// whatever the router did answer comes back as status and reply.
-	Call(ctx context.Context, method, path string, body []byte) (status int, reply []byte, err error)
+	// whatever the router did answer comes back as Reply.
+	Call(ctx context.Context, method, path string, body []byte) (Reply, error)
+}
+
+// Reply is what the model router answered.
+type Reply struct {
+	Status int // HTTP status
+	Header http.Header
+	Body   []byte
 }
 
 // CallerFunc is a Caller made of a function.
-type CallerFunc func(ctx context.Context, method, path string, body []byte) (int, []byte, error)
+type CallerFunc func(ctx context.Context, method, path string, body []byte) (Reply, error)
 
 // Call calls f.
-func (f CallerFunc) Call(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+func (f CallerFunc) Call(ctx context.Context, method, path string, body []byte) (Reply, error) {
 	return f(ctx, method, path, body)
 }
 
@@ -45,8 +53,12 @@ type Embedder interface {
 	Weight() float64
 	// Floor is the cosine below which a neighbour means nothing.
 	Floor() float64
+	// Free says that vectors cost no more than to look them up: they are made
+	// anew for a text that the store has a vector of.
+	Free() bool
 	// Embed returns one vector per text, in order. A text that holds nothing
-	// to embed gets nil. Offline embedders ignore via, which may be nil.
+	// to embed gets nil. Offline embedders ignore via, which may be nil. A ctx
+	// with a deadline says that somebody waits: what fails isn't tried again.
 	Embed(ctx context.Context, via Caller, texts []string) ([][]float32, error)
 }
 

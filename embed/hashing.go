@@ -56,6 +56,9 @@ func (h *Hashing) Weight() float64 { return hashingWeight }
 // Floor leaves out neighbours that share n-grams by chance only.
 func (h *Hashing) Floor() float64 { return hashingFloor }
 
+// Free is true: nothing is asked of anybody.
+func (h *Hashing) Free() bool { return true }
+
 // Embed hashes the texts. One without words, or with English stop words only,
 // gets nil. It makes no calls.
 func (h *Hashing) Embed(ctx context.Context, _ Caller, texts []string) ([][]float32, error) {

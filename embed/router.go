@@ -101,9 +101,13 @@ func (r *Router) Weight() float64 { return 1 }
 // Floor is RouterOptions.Floor.
 func (r *Router) Floor() float64 { return r.opts.Floor }
 
+// Free is false: the router counts tokens, and takes its time.
+func (r *Router) Free() bool { return false }
+
 // Embed asks the router for the vectors of the texts, in as many requests as
 // it takes. A single text is taken for a query: its vector is cached, and
-// concurrent callers with the same text share one request. Errors are
+// concurrent callers with the same text share one request. What the router
+// refuses for the moment is asked for again: see patiently. Errors are
 // *StatusError, ErrReply, ErrNoCaller, or what the caller returned.
 func (r *Router) Embed(ctx context.Context, via Caller, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
@@ -176,14 +180,14 @@ func (r *Router) fetch(ctx context.Context, via Caller, batch []input) ([][]floa
 	if err != nil {
 		return nil, err
 	}
-	status, reply, err := via.Call(ctx, http.MethodPost, "/embeddings", body)
+	reply, err := patiently(ctx, func() (Reply, error) { return via.Call(ctx, http.MethodPost, "/embeddings", body) })
 	if err != nil {
 		return nil, fmt.Errorf("reach the model router for embeddings: %w", err)
 	}
-	if status != http.StatusOK {
-		return nil, &StatusError{Status: status}
+	if reply.Status != http.StatusOK {
+		return nil, &StatusError{Status: reply.Status}
 	}
-	return parseReply(reply, len(batch), r.dimensions)
+	return parseReply(reply.Body, len(batch), r.dimensions)
 }
 
 var _ Embedder = (*Router)(nil)

@@ -20,7 +20,7 @@ type fakeRouter struct {
 	requests []fakeRequest
 	calls    atomic.Int64
 	// answer, where set, replaces the reply.
-	answer func(ctx context.Context, call int64) (int, []byte, error)
+	answer func(ctx context.Context, call int64) (Reply, error)
 }
 
 type fakeRequest struct {
@@ -30,19 +30,19 @@ type fakeRequest struct {
 	Dimensions     *int     `json:"dimensions"`
 }
 
-func (f *fakeRouter) Call(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
+func (f *fakeRouter) Call(ctx context.Context, method, path string, body []byte) (Reply, error) {
 	call := f.calls.Add(1)
 	if f.answer != nil {
-		if status, reply, err := f.answer(ctx, call); status != 0 || err != nil {
-			return status, reply, err
+		if reply, err := f.answer(ctx, call); reply.Status != 0 || err != nil {
+			return reply, err
 		}
 	}
 	if method != "POST" || path != "/embeddings" {
-		return 404, nil, nil
+		return Reply{Status: 404}, nil
 	}
 	var req fakeRequest
 	if err := json.Unmarshal(body, &req); err != nil {
-		return 400, nil, nil
+		return Reply{Status: 400}, nil
 	}
 	f.mu.Lock()
 	f.requests = append(f.requests, req)
@@ -51,7 +51,7 @@ func (f *fakeRouter) Call(ctx context.Context, method, path string, body []byte)
 	for i, text := range req.Input {
 		data = append(data, fmt.Sprintf(`{"index":%d,"embedding":[%d,1]}`, i, len(text)))
 	}
-	return 200, []byte(`{"data":[` + strings.Join(data, ",") + `]}`), nil
+	return Reply{Status: 200, Body: []byte(`{"data":[` + strings.Join(data, ",") + `]}`)}, nil
 }
 
 // lengthOf undoes the fake router's embedding.
@@ -125,17 +125,19 @@ func TestErrorsCarryTheStatusAndNothingOfTheReply(t *testing.T) {
 		"unreachable": {err: broken},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &fakeRouter{answer: func(context.Context, int64) (int, []byte, error) {
-				return c.status, []byte(`{"error":{"message":"key sk-secret is bad"}}`), c.err
-			}}
-			_, err := NewRouter("m", 2, RouterOptions{}).Embed(t.Context(), f, []string{"a", "b"})
-			var status *StatusError
-			if c.err == nil && (!errors.As(err, &status) || status.Status != c.status) {
-				t.Errorf("got %v", err)
-			}
-			if c.err != nil && !errors.Is(err, broken) || strings.Contains(err.Error(), "secret") {
-				t.Errorf("got %v", err)
-			}
+			synctest.Test(t, func(t *testing.T) { // some are tried again
+				f := &fakeRouter{answer: func(context.Context, int64) (Reply, error) {
+					return Reply{Status: c.status, Body: []byte(`{"error":{"message":"key sk-secret is bad"}}`)}, c.err
+				}}
+				_, err := NewRouter("m", 2, RouterOptions{}).Embed(t.Context(), f, []string{"a", "b"})
+				var status *StatusError
+				if c.err == nil && (!errors.As(err, &status) || status.Status != c.status) {
+					t.Errorf("got %v", err)
+				}
+				if c.err != nil && !errors.Is(err, broken) || strings.Contains(err.Error(), "secret") {
+					t.Errorf("got %v", err)
+				}
+			})
 		})
 	}
 }
@@ -186,7 +188,7 @@ func TestTheCacheIsBoundedInBytes(t *testing.T) {
 func TestConcurrentCallersWithOneQueryShareOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		f := &fakeRouter{answer: func(context.Context, int64) (int, []byte, error) { <-release; return 0, nil, nil }}
+		f := &fakeRouter{answer: func(context.Context, int64) (Reply, error) { <-release; return Reply{}, nil }}
 		r := NewRouter("m", 2, RouterOptions{})
 		var group sync.WaitGroup
 		for range 20 {
@@ -216,10 +218,10 @@ func TestAFailureIsNotSharedWithOtherCallers(t *testing.T) {
 				defer cancel()
 				release := make(chan struct{})
 				r := NewRouter("m", 2, RouterOptions{})
-				leader := &fakeRouter{answer: func(ctx context.Context, _ int64) (int, []byte, error) {
+				leader := &fakeRouter{answer: func(ctx context.Context, _ int64) (Reply, error) {
 					<-release
 					status, err := fail(ctx, cancel)
-					return status, nil, err
+					return Reply{Status: status}, err
 				}}
 				var group sync.WaitGroup
 				group.Go(func() {
@@ -249,7 +251,7 @@ func TestAFollowerWaitsNoLongerThanItsOwnContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		r := NewRouter("m", 2, RouterOptions{})
-		slow := &fakeRouter{answer: func(context.Context, int64) (int, []byte, error) { <-release; return 0, nil, nil }}
+		slow := &fakeRouter{answer: func(context.Context, int64) (Reply, error) { <-release; return Reply{}, nil }}
 		var group sync.WaitGroup
 		group.Go(func() { _, _ = r.Embed(t.Context(), slow, []string{"query"}) })
 		synctest.Wait()
@@ -264,7 +266,7 @@ func TestAFollowerWaitsNoLongerThanItsOwnContext(t *testing.T) {
 }
 
 func TestTheFirstFailedBatchStopsTheOthers(t *testing.T) {
-	f := &fakeRouter{answer: func(_ context.Context, call int64) (int, []byte, error) { return 500, nil, nil }}
+	f := &fakeRouter{answer: func(_ context.Context, call int64) (Reply, error) { return Reply{Status: 400}, nil }}
 	texts := make([]string, 100)
 	for i := range texts {
 		texts[i] = "word"
