@@ -23,19 +23,23 @@ const (
 // addChunksScript writes chunks of a file that is uploaded. The highest number
 // is noted ahead of them: it is how far a removal has to look.
 //
-// KEYS: file, chunks. ARGV: the highest number; for each chunk the number of its
-// fields and values, and those.
+// KEYS: file, known, chunks. ARGV: the highest number; for each chunk the number
+// of its fields and values, its digest or nothing, its place, and the fields.
 var addChunksScript = newScript(`
 local status = redis.call('HGET', KEYS[1], 'status')
 if status ~= 'uploaded' then return status or '' end
 local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '-1')
 if tonumber(ARGV[1]) > last then redis.call('HSET', KEYS[1], 'last', ARGV[1]) end
 local at, added = 2, 0
-for i = 2, #KEYS do
-	local n = tonumber(ARGV[at])
+for i = 3, #KEYS do
+	local n, digest = tonumber(ARGV[at]), ARGV[at + 1]
 	added = added + 1 - redis.call('EXISTS', KEYS[i])
-	redis.call('HSET', KEYS[i], unpack(ARGV, at + 1, at + n))
-	at = at + n + 1
+	redis.call('HSET', KEYS[i], unpack(ARGV, at + 3, at + 2 + n))
+	if digest ~= '' then
+		redis.call('HSET', KEYS[i], 'digest', digest)
+		redis.call('HSET', KEYS[2], digest, ARGV[at + 2])
+	end
+	at = at + n + 3
 end
 redis.call('HINCRBY', KEYS[1], 'chunks', added)
 return status
@@ -104,7 +108,7 @@ func dimensionsOf(chunks []store.Chunk) []int {
 }
 
 func (s *Store) addBatch(ctx context.Context, tenant, id, model string, chunks []store.Chunk) error {
-	keys := []string{s.layout.file(fileKey, tenant, id)}
+	keys := []string{s.layout.file(fileKey, tenant, id), s.layout.tenant(knownKey, tenant)}
 	last := -1
 	args := []any{nil}
 	for i := range chunks {
@@ -119,10 +123,12 @@ func (s *Store) addBatch(ctx context.Context, tenant, id, model string, chunks [
 			"tenant", escape(tenant), "file", escape(id), "terms", terms, "stems", stems(terms),
 			"n", k.N, "text", k.Text, "section", k.Section, "page", k.Page, "tokens", k.Tokens,
 		}
+		digest := ""
 		if len(k.Vector) > 0 {
 			fields = append(fields, vectorField(model, len(k.Vector)), encodeVector(k.Vector))
+			digest = digestOf(k)
 		}
-		args = append(append(args, len(fields)), fields...)
+		args = append(append(args, len(fields), digest, place(id, k.N)), fields...)
 	}
 	args[0] = last
 	status, err := s.run(ctx, addChunksScript, keys, args...).Text()

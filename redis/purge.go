@@ -104,6 +104,17 @@ func (s *Store) purge(ctx context.Context, tenant, id string) error {
 	}
 }
 
+// purgeChunksScript removes chunks, and what is known by them.
+// KEYS: known, chunks. ARGV: the chunks' places.
+var purgeChunksScript = newScript(`
+for i = 2, #KEYS do
+	local digest = redis.call('HGET', KEYS[i], 'digest')
+	if digest and redis.call('HGET', KEYS[1], digest) == ARGV[i - 1] then redis.call('HDEL', KEYS[1], digest) end
+	redis.call('UNLINK', KEYS[i])
+end
+return 0
+`)
+
 // finishPurgeScript ends a removal. KEYS: gone, dark. ARGV: escaped id.
 var finishPurgeScript = newScript(`
 redis.call('UNLINK', KEYS[1])
@@ -125,11 +136,13 @@ func (s *Store) purgeChunks(ctx context.Context, tenant, id string) error {
 		}
 	}
 	for from := 0; from <= last; from += purgeBatch {
-		var keys []string
+		keys := []string{s.layout.tenant(knownKey, tenant)}
+		var places []any
 		for n := from; n <= last && n < from+purgeBatch; n++ {
 			keys = append(keys, s.layout.chunk(tenant, id, n))
+			places = append(places, place(id, n))
 		}
-		if err := s.client.Unlink(ctx, keys...).Err(); err != nil {
+		if err := s.run(ctx, purgeChunksScript, keys, places...).Err(); err != nil {
 			return err
 		}
 	}

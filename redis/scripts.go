@@ -21,7 +21,8 @@ func newScript(text string) *script {
 // scripts are all of them, to be loaded when the store is opened.
 var scripts = []*script{
 	rateScript, gatherScript, appendScript, pageScript, atScript, putTurnsScript, deleteSessionScript, forgetSessionScript,
-	createFileScript, addChunksScript, finishFileScript, deleteFileScript, finishPurgeScript,
+	createFileScript, addChunksScript, finishFileScript, deleteFileScript, purgeChunksScript, finishPurgeScript,
+	setVectorsScript, setModelScript,
 }
 
 // loadScripts has every primary know the scripts, so that the first request

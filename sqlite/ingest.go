@@ -57,7 +57,9 @@ func (s *Store) addChunks(c *conn, tenant, id string, chunks []store.Chunk) erro
 		if len(k.Vector) == 0 {
 			continue
 		}
-		err = c.exec(`INSERT INTO vectors (id, file, model, vector) VALUES (?, ?, ?, ?)`, chunk, file, model, encodeVector(k.Vector))
+		digest := k.Digest()
+		err = c.exec(`INSERT INTO vectors (id, file, model, vector, digest) VALUES (?, ?, ?, ?, ?)`,
+			chunk, file, model, encodeVector(k.Vector), digest[:])
 		if err != nil {
 			return err
 		}

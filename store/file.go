@@ -70,6 +70,8 @@ type FileQuery struct {
 // Files keeps documents, their originals and their chunks. A file's chunks
 // become searchable together, when FinishFile sets it to FileProcessed.
 type Files interface {
+	Revisor
+
 	// CreateFile adds a file with its original. If the tenant has a file of
 	// the same name, digest and purpose whose status isn't FileError, that
 	// file and ErrExists are returned and nothing is added.

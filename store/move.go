@@ -7,10 +7,6 @@ import "context"
 type Mover interface {
 	Store
 
-	// FileChunks returns at most limit chunks of a file, whatever its status,
-	// that follow the one numbered after (-1: from the start), by their
-	// numbers, with Terms and Vector.
-	FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]Chunk, error)
 	// RestoreSessions gives sessions the times and the TTL in list, and puts them into
 	// its order, the one first in list being last in ListSessions. Sessions
 	// that aren't there stay so.

@@ -55,6 +55,13 @@ func calls(s store.Store) map[string]func(context.Context) error {
 		},
 		"Content":    func(ctx context.Context) error { _, err := s.Content(ctx, "a", "f1"); return err },
 		"DeleteFile": func(ctx context.Context) error { return s.DeleteFile(ctx, "a", "f1") },
+		"KnownVectors": func(ctx context.Context) error {
+			_, err := s.KnownVectors(ctx, "a", "m", 2, make([]store.ChunkDigest, 1))
+			return err
+		},
+		"FileChunks": func(ctx context.Context) error { _, err := s.FileChunks(ctx, "a", "f1", -1, 10); return err },
+		"SetVectors": func(ctx context.Context) error { return s.SetVectors(ctx, "a", "f1", "m", []store.Chunk{both(0)}) },
+		"SetModel":   func(ctx context.Context) error { return s.SetModel(ctx, "a", "f1", "m") },
 		"SearchText": func(ctx context.Context) error { _, err := s.SearchText(ctx, "a", []string{"alpha"}, 10); return err },
 		"SearchVector": func(ctx context.Context) error {
 			_, err := s.SearchVector(ctx, "a", "m", []float32{1, 0}, 10)

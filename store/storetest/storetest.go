@@ -49,6 +49,7 @@ func Run(t *testing.T, b Backend) {
 		"Chunks":   testChunks,
 		"Text":     testText,
 		"Vector":   testVector,
+		"Revisor":  testRevisor,
 		"Recall":   testRecall,
 		"Contexts": testContexts,
 		"Closing":  testClosing,
