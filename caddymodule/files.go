@@ -31,6 +31,8 @@ func (a *App) files(w *replyWriter, r *http.Request, next caddyhttp.Handler, who
 		return notAllowed(w, r, "GET, POST")
 	case nested && sub == "content" && r.Method == http.MethodGet:
 		return a.content(w, r, who, id)
+	case nested && sub == "reindex":
+		return a.reindex(w, r, next, who, id)
 	case !nested && r.Method == http.MethodGet:
 		f, err := a.shared.File(r.Context(), who.tenant, id)
 		if err != nil {

@@ -270,6 +270,7 @@ func TestWithoutEmbeddingsSearchIsLexicalAndUploadsFail(t *testing.T) {
 	if r.get("_metadata.rag.degraded").Str != "embedding" || r.get("_metadata.context.includedChunks").Int() != 1 {
 		t.Errorf("metadata %s", r.get("_metadata"))
 	}
+	e.failing.Store(400) // a 500 would be asked again for a while
 	if r := s.upload(acme, "new.md", "abc"); r.status != http.StatusBadGateway || r.get("error.message").Str == "" {
 		t.Errorf("status %d: %s", r.status, r.body)
 	}

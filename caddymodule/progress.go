@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/term"
-
-	"github.com/backstory-proxy/backstory/store/migrate"
 )
 
 const (
@@ -22,8 +20,13 @@ const (
 	barWidth  = 30
 )
 
-// showProgress shows how far a move is, until the function it returns is called.
-func showProgress(f *os.File, p *migrate.Progress) (stop func()) {
+// progress tells how far some work is: what is being done, and how much of it.
+type progress interface {
+	Now() (phase string, done, total int64)
+}
+
+// showProgress shows how far work is, until the function it returns is called.
+func showProgress(f *os.File, p progress) (stop func()) {
 	bar := term.IsTerminal(int(f.Fd()))
 	every := lineEvery
 	if bar {
@@ -65,8 +68,8 @@ type pace struct {
 	from  int64
 }
 
-func (p *pace) text(now time.Time, progress *migrate.Progress) string {
-	phase, done, total := progress.Now()
+func (p *pace) text(now time.Time, of progress) string {
+	phase, done, total := of.Now()
 	if phase != p.phase {
 		p.phase, p.begun, p.from = phase, now, done
 	}

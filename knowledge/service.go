@@ -102,7 +102,7 @@ func (s *Service) Ingest(ctx context.Context, via embed.Caller, tenant, id strin
 	// Few are held at a time, and none longer than needed: files are large.
 	var held []store.Chunk
 	flush := func() error {
-		if err := s.embed(ctx, via, p.name, held); err != nil {
+		if err := s.embed(ctx, via, tenant, p.name, held); err != nil {
 			return err
 		}
 		if err := s.files.AddChunks(ctx, tenant, id, held); err != nil {
@@ -128,26 +128,6 @@ func (s *Service) Ingest(ctx context.Context, via embed.Caller, tenant, id strin
 	}
 	if err := s.files.FinishFile(ctx, tenant, id, store.FileProcessed, ""); err != nil {
 		return fmt.Errorf("finish the file: %w", err)
-	}
-	return nil
-}
-
-// embed sets the vectors of passages. What they are about often stands in the
-// name of the file or in a heading only, so these are embedded with the text.
-func (s *Service) embed(ctx context.Context, via embed.Caller, name string, chunks []store.Chunk) error {
-	if s.embedder == nil {
-		return nil
-	}
-	texts := make([]string, len(chunks))
-	for i, c := range chunks {
-		texts[i] = name + "\n" + c.Section + "\n\n" + c.Text
-	}
-	vectors, err := s.embedder.Embed(ctx, via, texts)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrEmbedding, err)
-	}
-	for i := range chunks {
-		chunks[i].Vector = vectors[i]
 	}
 	return nil
 }

@@ -92,6 +92,32 @@ func testRevisor(t *testing.T, b Backend) {
 				f.Errorf("got %s", got)
 			}
 		},
+		"only of files that are processed": func(f *fixture) {
+			for _, tenant := range []string{"a", "b"} {
+				if err := f.SetVectors(ctx, tenant, "f1", "m", []store.Chunk{one}); !errors.Is(err, store.ErrDeleted) {
+					f.Errorf("got %v", err)
+				}
+				if err := f.SetModel(ctx, tenant, "f1", "m"); !errors.Is(err, store.ErrDeleted) {
+					f.Errorf("got %v", err)
+				}
+				f.upload("c", "f1", "m", []store.Chunk{one})
+				f.ok(f.DeleteFile(ctx, "c", "f1"))
+			}
+			_, err := f.CreateFile(ctx, "a", document("f2", "m"), []byte("x"))
+			f.ok(err)
+			f.ok(f.AddChunks(ctx, "a", "f2", []store.Chunk{one}))
+			if err := f.SetVectors(ctx, "a", "f2", "m", []store.Chunk{one}); err == nil || errors.Is(err, store.ErrDeleted) {
+				f.Errorf("got %v", err)
+			}
+		},
+	})
+}
+
+// testRevision is of replacing the vectors that searches find.
+func testRevision(t *testing.T, b Backend) {
+	ctx := context.Background()
+	one, two := about(0, "S", "one", 1, 0), about(1, "S", "two", 0, 1)
+	b.each(t, map[string]func(*fixture){
 		"a file's vectors are replaced while it is searched": func(f *fixture) {
 			f.upload("a", "f1", "m", []store.Chunk{one, two})
 			f.ok(f.SetVectors(ctx, "a", "f1", "new", []store.Chunk{about(1, "S", "two", 0, 0, 1)}))
@@ -136,24 +162,6 @@ func testRevisor(t *testing.T, b Backend) {
 			}
 			if list, err := f.FileChunks(ctx, "a", "f1", -1, 10); err != nil || len(list) != 2 {
 				f.Errorf("%d chunks, %v", len(list), err)
-			}
-		},
-		"only of files that are processed": func(f *fixture) {
-			for _, tenant := range []string{"a", "b"} {
-				if err := f.SetVectors(ctx, tenant, "f1", "m", []store.Chunk{one}); !errors.Is(err, store.ErrDeleted) {
-					f.Errorf("got %v", err)
-				}
-				if err := f.SetModel(ctx, tenant, "f1", "m"); !errors.Is(err, store.ErrDeleted) {
-					f.Errorf("got %v", err)
-				}
-				f.upload("c", "f1", "m", []store.Chunk{one})
-				f.ok(f.DeleteFile(ctx, "c", "f1"))
-			}
-			_, err := f.CreateFile(ctx, "a", document("f2", "m"), []byte("x"))
-			f.ok(err)
-			f.ok(f.AddChunks(ctx, "a", "f2", []store.Chunk{one}))
-			if err := f.SetVectors(ctx, "a", "f2", "m", []store.Chunk{one}); err == nil || errors.Is(err, store.ErrDeleted) {
-				f.Errorf("got %v", err)
 			}
 		},
 	})

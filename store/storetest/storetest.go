@@ -50,6 +50,7 @@ func Run(t *testing.T, b Backend) {
 		"Text":     testText,
 		"Vector":   testVector,
 		"Revisor":  testRevisor,
+		"Revision": testRevision,
 		"Recall":   testRecall,
 		"Contexts": testContexts,
 		"Closing":  testClosing,

@@ -1,0 +1,230 @@
+package caddymodule
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"unicode"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/backstory-proxy/backstory/openai"
+)
+
+func init() {
+	caddycmd.RegisterCommand(caddycmd.Command{
+		Name:  "files",
+		Usage: "<command>",
+		Short: "Adds, lists, removes, searches and reindexes a tenant's files",
+		Long: `
+Manages the files of one tenant, over the HTTP API, as an app does.
+
+Where that is, and the keys, come from the environment:
+  BACKSTORY_URL   default ` + defaultURL + `
+  SERVICE_KEY     the service key; whose it is, is the tenant
+  ROUTER_API_KEY  the model router's key; without it the service key is sent
+                  alone, which works where the operator has set router_key
+
+Where the rate limit of the plan is reached, commands wait and go on.`,
+		CobraFunc: func(c *cobra.Command) {
+			add := filesCommand("add <path>...", "Uploads files, and those in folders", cobra.MinimumNArgs(1), addFilesCommand)
+			add.Flags().Int("jobs", 4, "How many are uploaded at once")
+			list := filesCommand("list", "Lists the files", cobra.NoArgs, listFilesCommand)
+			rm := filesCommand("rm <id or name>...", "Removes files", cobra.MinimumNArgs(1), removeFilesCommand)
+			search := filesCommand("search <question>", "Shows the passages that a question finds", cobra.MinimumNArgs(1), searchFilesCommand)
+			search.Flags().Int("limit", 5, "How many, at most 50")
+			again := filesCommand("reindex", "Has files embedded that have the vectors of another embedder", cobra.NoArgs, reindexFilesCommand)
+			again.Flags().Int("jobs", 2, "How many files at once")
+			c.AddCommand(add, list, rm, search, again)
+		},
+	})
+}
+
+const defaultURL = "http://localhost:8080/api/v1"
+
+// filesTask is a files command under way.
+type filesTask struct {
+	*filesClient
+	ctx      context.Context
+	json     bool
+	out, err io.Writer
+}
+
+// filesCommand makes a subcommand.
+func filesCommand(use, short string, args cobra.PositionalArgs, do func(t *filesTask, fl caddycmd.Flags) error) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: args}
+	c.Flags().String("url", "", "The base address of the API (default $BACKSTORY_URL or "+defaultURL+")")
+	c.Flags().String("key", "", "The service key (default $SERVICE_KEY, which others on the machine can't see)")
+	c.Flags().Bool("json", false, "Write the API's JSON")
+	c.RunE = caddycmd.WrapCommandFuncForCobra(func(fl caddycmd.Flags) (int, error) {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		t := &filesTask{
+			filesClient: &filesClient{
+				base:    strings.TrimRight(cmp.Or(fl.String("url"), os.Getenv("BACKSTORY_URL"), defaultURL), "/"),
+				service: cmp.Or(fl.String("key"), os.Getenv("SERVICE_KEY")),
+				router:  os.Getenv("ROUTER_API_KEY"),
+			},
+			ctx: ctx, json: fl.Bool("json"), out: os.Stdout, err: os.Stderr,
+		}
+		err := errors.New("no service key: set SERVICE_KEY")
+		if t.service != "" {
+			err = t.explain(do(t, fl))
+		}
+		if err != nil {
+			return 1, err
+		}
+		return 0, nil
+	})
+	return c
+}
+
+// explain says what to do about an error.
+func (t *filesTask) explain(err error) error {
+	var unreachable *net.OpError
+	var refused *apiError
+	switch {
+	case errors.As(err, &refused) && refused.status == http.StatusNotFound:
+		return fmt.Errorf("%s has no files: %w Is BACKSTORY_URL right?", t.base, err)
+	case t.ctx.Err() != nil && err != nil:
+		return errors.New("interrupted")
+	case errors.As(err, &unreachable) && unreachable.Op == "dial":
+		return fmt.Errorf("nothing answers at %s; is it running, and is BACKSTORY_URL right?", t.base)
+	}
+	return err
+}
+
+func (t *filesTask) writeJSON(v any) error {
+	e := json.NewEncoder(t.out)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func listFilesCommand(t *filesTask, _ caddycmd.Flags) error {
+	list, err := t.list(t.ctx)
+	if err != nil {
+		return err
+	}
+	if t.json {
+		return t.writeJSON(openai.NewList(list, len(list), func(f openai.File) string { return f.ID }))
+	}
+	w := tabwriter.NewWriter(t.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tSIZE\tSTATUS\tADDED")
+	for _, f := range list {
+		status := f.Status
+		if f.StatusDetails != "" {
+			status += ": " + f.StatusDetails
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", f.ID, oneLine(f.Filename), humanize.Bytes(uint64(max(0, f.Bytes))), oneLine(status), day(f.CreatedAt))
+	}
+	return w.Flush()
+}
+
+// oneLine is text on one line, without what a terminal obeys.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
+
+func removeFilesCommand(t *filesTask, fl caddycmd.Flags) error {
+	list, err := t.list(t.ctx)
+	if err != nil {
+		return err
+	}
+	failed := 0
+	for _, arg := range fl.Args() {
+		id, err := fileNamed(list, arg)
+		if err == nil {
+			err = t.call(t.ctx, http.MethodDelete, "/files/"+url.PathEscape(id), "", nil, new(openai.Deleted))
+		}
+		if err != nil {
+			if hopeless(err) {
+				return err
+			}
+			failed++
+			fmt.Fprintf(t.err, "%s: %v\n", oneLine(arg), err)
+			continue
+		}
+		fmt.Fprintf(t.out, "removed %s\n", oneLine(arg))
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d files were not removed", failed, fl.NArg())
+	}
+	return nil
+}
+
+// fileNamed returns the id of the file that has this id, or alone has this name.
+func fileNamed(list []openai.File, name string) (string, error) {
+	var named []string
+	for _, f := range list {
+		if f.ID == name {
+			return name, nil
+		}
+		if f.Filename == name {
+			named = append(named, f.ID)
+		}
+	}
+	switch len(named) {
+	case 0:
+		return "", errors.New("there is no such file")
+	case 1:
+		return named[0], nil
+	}
+	return "", fmt.Errorf("several files have this name; say which: %s", strings.Join(named, " "))
+}
+
+// shownText is how much of a passage is shown, in characters.
+const shownText = 400
+
+func searchFilesCommand(t *filesTask, fl caddycmd.Flags) error {
+	var found openai.SearchResults
+	in := map[string]any{"query": strings.Join(fl.Args(), " "), "limit": fl.Int("limit")}
+	if err := t.post(t.ctx, "/files/search", in, &found); err != nil {
+		return err
+	}
+	if t.json {
+		return t.writeJSON(found)
+	}
+	if found.Degraded != "" {
+		fmt.Fprintf(t.err, "A part of the search failed: %s. The rest answers.\n", oneLine(found.Degraded))
+	}
+	if len(found.Data) == 0 {
+		fmt.Fprintln(t.err, "Nothing was found.")
+	}
+	for i, r := range found.Data {
+		where := oneLine(r.Filename)
+		if r.Page > 0 {
+			where += fmt.Sprintf(", page %d", r.Page)
+		}
+		if r.Section != "" {
+			where += ", " + oneLine(r.Section)
+		}
+		var text strings.Builder
+		for _, part := range r.Content {
+			text.WriteString(part.Text)
+		}
+		shown := []rune(strings.Join(strings.Fields(oneLine(text.String())), " "))
+		if len(shown) > shownText {
+			shown = append(shown[:shownText], '…')
+		}
+		fmt.Fprintf(t.out, "%d. %s (%.2f)\n   %s\n\n", i+1, where, r.Score, string(shown))
+	}
+	return nil
+}
