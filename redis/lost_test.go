@@ -256,3 +256,40 @@ func TestDeletionsAreForgottenAfterAWhile(t *testing.T) {
 		t.Errorf("it is remembered for %v", ttl)
 	}
 }
+
+// What vectors were made of is a trace of the texts.
+func TestNothingIsKnownOfDeletedFiles(t *testing.T) {
+	s := openAt(t, sharedServer(t).url(), Options{Prefix: newPrefix(), unindexed: true})
+	ctx := context.Background()
+	chunks := make([]store.Chunk, 150)
+	for i := range chunks {
+		chunks[i] = store.Chunk{N: i, Text: fmt.Sprint("text ", i), Terms: "x", Vector: []float32{1}}
+	}
+	known := func() int64 { return s.client.HLen(ctx, s.layout.tenant(knownKey, "a")).Val() }
+	for id, status := range map[string]store.FileStatus{"kept": store.FileProcessed, "failed": store.FileError, "deleted": store.FileProcessed} {
+		_, err := s.CreateFile(ctx, "a", store.File{ID: id, Name: id, Model: "m"}, []byte(id))
+		if err == nil {
+			err = s.AddChunks(ctx, "a", id, chunks[:100])
+		}
+		if err == nil && id == "kept" {
+			err = s.AddChunks(ctx, "a", id, chunks[100:])
+		}
+		if err == nil {
+			err = s.FinishFile(ctx, "a", id, status, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := known(); n > 150 || n < 50 {
+		t.Errorf("%d texts are known", n)
+	}
+	for _, id := range []string{"deleted", "failed", "kept"} {
+		if err := s.DeleteFile(ctx, "a", id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := known(); n != 0 {
+		t.Errorf("%d texts are known of no file", n)
+	}
+}
