@@ -12,17 +12,18 @@ import (
 )
 
 // Pseudo-relevance feedback: what the best hits have in common is likely to
-// stand in others that answer, too, in other words than the question's. nDCG@10
-// on Cranfield rises from .387 to .406; on German paragraphs, technical
-// documentation and in what gets into prompts, nothing moves by more than .005.
-// With a weight of .3 and the best hit moving too, Cranfield gains .002 more, and
+// stand in others that answer, too, in other words than the question's. On
+// Cranfield nDCG@10 rises from .387 to .403; on functions by what their comments
+// say of them, R@20 from .833 to .845. German paragraphs, technical documentation
+// and what gets into prompts stay where they are, or gain a little. With
+// a weight of .3 and the best hit moving too, Cranfield gains .005 more, and
 // German paragraphs lose .008.
 const (
-	feedbackHits   = 3   // whose words count
-	feedbackWords  = 10  // that count
-	feedbackWeight = .25 // of them all beside the question's
+	feedbackHits   = 3  // whose words count
+	feedbackWords  = 10 // that count
+	feedbackWeight = .2 // of them all beside the question's
 	// stemRunes is the length of the beginning that stands for all forms of a
-	// word. Porter's stems gain .001, and take ten times as long.
+	// word. Porter's stems find no more.
 	stemRunes = 6
 )
 
