@@ -2,10 +2,15 @@ package caddymodule_test
 
 import (
 	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tidwall/gjson"
@@ -104,8 +109,48 @@ func TestFilesFromTheCommandLine(t *testing.T) {
 	}
 }
 
-// A command that has more to ask than the plan allows in a minute would wait
-// for it; an operator's key in place of the router's is enough.
+// What takes long is waited for, and what comes too fast, too.
+func TestFilesCommandsWait(t *testing.T) {
+	var mu sync.Mutex
+	asked := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		content, err := io.ReadAll(r.Body)
+		if err != nil || r.ContentLength < 0 && r.Method == http.MethodPost {
+			t.Errorf("%s %s: a body of %d bytes, %v", r.Method, r.URL.Path, r.ContentLength, err)
+		}
+		id := "file-slow"
+		if strings.Contains(string(content), "broken.md") || strings.HasSuffix(r.URL.Path, "file-broken") {
+			id = "file-broken"
+		}
+		mu.Lock()
+		asked[r.Method+" "+r.URL.Path+" "+id]++
+		n := asked[r.Method+" "+r.URL.Path+" "+id]
+		mu.Unlock()
+		switch {
+		case n == 1:
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		case r.URL.Path == "/files" && r.Method == http.MethodGet:
+			fmt.Fprint(w, `{"data":[],"has_more":false}`)
+		case r.Method == http.MethodPost || n == 2:
+			fmt.Fprintf(w, `{"id":%q,"status":"uploaded"}`, id)
+		case id == "file-broken":
+			fmt.Fprint(w, `{"id":"file-broken","status":"error","status_details":"No more credit."}`)
+		default:
+			fmt.Fprint(w, `{"id":"file-slow","status":"processed"}`)
+		}
+	}))
+	defer server.Close()
+	s := &site{t: t, url: server.URL}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"slow.md": "x", "broken.md": "y"})
+	_, told, status := s.files(dir, nil, "add", "slow.md", "broken.md")
+	if status != 1 || !strings.Contains(told, "1 file added, 1 failed") || !strings.Contains(told, "broken.md: it could not be indexed. No more credit.") {
+		t.Errorf("status %d: %s", status, told)
+	}
+}
+
+// The operator's key in place of the router's is enough.
 func TestFilesWithTheOperatorsRouterKey(t *testing.T) {
 	t.Setenv("BACKSTORY_TEST_ROUTER_KEY", operators)
 	upstream := newFake(t)

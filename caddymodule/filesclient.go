@@ -146,8 +146,12 @@ func (c *filesClient) list(ctx context.Context) (all []openai.File, err error) {
 	}
 }
 
-// pollEvery is how often it is asked whether a large file is indexed.
-const pollEvery = 3 * time.Second
+// It is asked less and less often whether a large file is indexed: each time
+// counts as a request.
+const (
+	firstPoll   = 250 * time.Millisecond
+	longestPoll = 5 * time.Second
+)
 
 // add uploads a file, and waits until it is searchable.
 func (c *filesClient) add(ctx context.Context, path string) (f openai.File, err error) {
@@ -173,8 +177,8 @@ func (c *filesClient) add(ctx context.Context, path string) (f openai.File, err 
 			io.Closer
 		}{body, file}, int64(form.Len()) + info.Size(), nil
 	}, &f)
-	for err == nil && f.Status == "uploaded" {
-		timer := time.NewTimer(pollEvery)
+	for pause := firstPoll; err == nil && f.Status == "uploaded"; pause = min(2*pause, longestPoll) {
+		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
 			err = c.call(ctx, http.MethodGet, "/files/"+url.PathEscape(f.ID), "", nil, &f)
