@@ -17,30 +17,33 @@ type chunkID struct {
 	n    int
 }
 
-// fuse merges two rankings: a passage's score is the sum of 1/(k + rank) over
-// the rankings it is in, the second counting by its weight, scaled so that the
-// best possible is 1. Ranks are fused and not scores, as BM25 scores of
-// different stores and terms can't be compared with each other or with a cosine.
-// words are those of the question, for diverse.
-func fuse(lexical, near []store.Hit, weight float64, words []string, limit int) []store.Hit {
+// ranking is a list of hits, best first, and how much it counts.
+type ranking struct {
+	hits   []store.Hit
+	weight float64
+}
+
+// fuse merges rankings: a passage's score is the sum of weight/(k + rank) over
+// those that it is in, scaled so that the best possible is 1. Ranks are fused
+// and not scores, as BM25 scores of different stores and terms can't be compared
+// with each other or with a cosine. words are those of the question, for diverse.
+func fuse(words []string, limit int, rankings ...ranking) []store.Hit {
 	best := 0.0
-	scores := make(map[chunkID]float64, len(lexical)+len(near))
-	hits := make([]store.Hit, 0, len(lexical)+len(near))
-	rank := func(ranking []store.Hit, weight float64) {
-		if len(ranking) == 0 || weight <= 0 {
-			return
+	scores := make(map[chunkID]float64)
+	var hits []store.Hit
+	for _, r := range rankings {
+		if len(r.hits) == 0 || r.weight <= 0 {
+			continue
 		}
-		best += weight / (rankConstant + 1)
-		for i, h := range ranking {
+		best += r.weight / (rankConstant + 1)
+		for i, h := range r.hits {
 			id := chunkID{h.FileID, h.Chunk.N}
-			if _, ok := scores[id]; !ok {
+			if _, known := scores[id]; !known {
 				hits = append(hits, h)
 			}
-			scores[id] += weight / float64(rankConstant+i+1)
+			scores[id] += r.weight / float64(rankConstant+i+1)
 		}
 	}
-	rank(lexical, 1)
-	rank(near, weight)
 	for i := range hits {
 		hits[i].Score = scores[chunkID{hits[i].FileID, hits[i].Chunk.N}] / best
 	}

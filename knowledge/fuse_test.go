@@ -10,8 +10,8 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// ranking makes hits of the files named, best first.
-func ranking(files string) []store.Hit {
+// ranked makes hits of the files named, best first.
+func ranked(files string) []store.Hit {
 	var hits []store.Hit
 	for _, f := range strings.Fields(files) {
 		hits = append(hits, store.Hit{FileID: f, Filename: f, Chunk: store.Chunk{Text: "text of " + f}})
@@ -35,7 +35,7 @@ func TestRanksAreFused(t *testing.T) {
 		"no weight":                  {"a b", "b c", 0, "a b", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hits := fuse(ranking(c.lexical), ranking(c.near), c.weight, nil, 10)
+			hits := fuse(nil, 10, ranking{ranked(c.lexical), 1}, ranking{ranked(c.near), c.weight})
 			if got := names(hits); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -113,6 +113,6 @@ func BenchmarkFuse(b *testing.B) {
 		lexical, near = append(lexical, h), append([]store.Hit{h}, near...)
 	}
 	for b.Loop() {
-		fuse(lexical, near, .2, nil, 20)
+		fuse(nil, 20, ranking{lexical, 1}, ranking{near, .2})
 	}
 }

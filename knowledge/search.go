@@ -84,7 +84,11 @@ func (s *Service) Search(ctx context.Context, via embed.Caller, tenant, query st
 	if s.embedder != nil {
 		weight = s.embedder.Weight()
 	}
-	r.Hits = fuse(lexical, near, weight, words, limit)
+	byWords, forms := 1.0, byGrams(query, union(lexical, near))
+	if forms != nil {
+		byWords -= gramShare // the two count as one beside the vectors
+	}
+	r.Hits = fuse(words, limit, ranking{lexical, byWords}, ranking{forms, gramShare}, ranking{near, weight})
 	return r, nil
 }
 

@@ -1,6 +1,10 @@
 package terms
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unicode"
+)
 
 // function holds words that every text in some language is full of, for
 // languages that are written in Latin letters and inflect their words. They
@@ -52,4 +56,13 @@ func set(lists ...string) map[string]bool {
 		}
 	}
 	return m
+}
+
+// Unstemmed reports whether a text seems to have words that no store stems: of
+// another alphabet than Latin, or of a language other than English, which an
+// accent tells in a short one. Scripts written without spaces have no such words.
+func Unstemmed(text string) bool {
+	words := scan(text)
+	return isForeign(words) || slices.ContainsFunc(words, func(w word) bool { return w.kind == kindAlien }) ||
+		strings.ContainsFunc(text, func(r rune) bool { return r > unicode.MaxASCII && unicode.Is(unicode.Latin, r) })
 }

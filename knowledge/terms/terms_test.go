@@ -47,6 +47,18 @@ func TestWordsAreNormalised(t *testing.T) {
 	}
 }
 
+func TestUnstemmedIsWhatIsNotEnglish(t *testing.T) {
+	for text, want := range map[string]bool{
+		"How long is the refund window?": false, "parseURL max_tokens": false, "": false, "42": false, "退款政策": false, "한국어": false,
+		"Wie lange ist die Frist für den Umtausch?": true, "Was bewirkt körperliche Bestrafung?": true, "Сколько дней?": true,
+		"ما هي مدة الإرجاع": true, "Combien de temps pour les retours ?": true,
+	} {
+		if got := Unstemmed(text); got != want {
+			t.Errorf("%q: got %t", text, got)
+		}
+	}
+}
+
 func TestEncodedDataIsCut(t *testing.T) {
 	got := Of(strings.Repeat("x", 10_000) + " " + strings.Repeat("я", 10_000))
 	if len(got) != 3 || len(got[0]) != maxRunes || utf8.RuneCountInString(got[1]) != maxRunes {
