@@ -29,6 +29,9 @@ func TestOneKeyIsEnoughWhereTheOperatorHasTheRouters(t *testing.T) {
 	if want := "user: I am Ada\nassistant: ok\nuser: who am I?\n"; upstream.last(t).said() != want {
 		t.Errorf("the router got\n%s", upstream.last(t).said())
 	}
+	if r := s.ok(s.do(s.request("GET", "/usage", "", nil, one...))); r.get("plan").Str != "enterprise" {
+		t.Errorf("the caller's usage is %s", r.body)
+	}
 	if r := s.get(acme, "/sessions/s"); r.status != http.StatusOK {
 		t.Errorf("the session is not that of the key's tenant: %s", r.body)
 	}

@@ -57,7 +57,7 @@ func (a *App) authenticateOne(r *http.Request) (caller, error) {
 		return caller{}, &unavailable{err}
 	}
 	r.Header.Set("Authorization", "Bearer "+a.routerKey)
-	return caller{tenant: found.Tenant, plan: plan, onOperator: true}, nil
+	return caller{tenant: found.Tenant, plan: plan, planName: found.Plan, onOperator: true}, nil
 }
 
 // asksAModel are the paths that may be posted to with the operator's key.
