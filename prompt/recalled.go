@@ -21,12 +21,16 @@ type Recalled struct {
 
 // reminder says what the messages are. Both sides have said them in this
 // conversation: an instruction of the user's is one.
-const reminder = "Earlier messages of this conversation that may matter here, oldest first.\n"
+const reminder = "Earlier messages of this conversation that may matter here, oldest first; indented lines go on with theirs.\n"
+
+// indent sets a message's further lines apart from those that begin a message:
+// what somebody says can't pass for what somebody else said, or when.
+var indent = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\u2028", "\n ", "\u2029", "\n ")
 
 // RecallOverhead and SittingTokens are about what it takes to quote messages,
 // beside the messages: once, and for each time that is told.
 const (
-	RecallOverhead = 48
+	RecallOverhead = 60
 	SittingTokens  = 12
 )
 
@@ -89,7 +93,7 @@ func quotedMessages(messages []Recalled) string {
 			b.WriteString(m.Time.UTC().Format("[2006-01-02 15:04]\n"))
 		}
 		last = m.Time
-		b.WriteString(oneLine(m.Speaker) + ": " + strings.TrimSpace(m.part()) + "\n")
+		b.WriteString(oneLine(m.Speaker) + ": " + indent.Replace(strings.TrimSpace(m.part())) + "\n")
 	}
 	b.WriteString("<<<end " + mark + ">>>\n\n")
 	return b.String()

@@ -45,6 +45,7 @@ func TestRecalledMessagesAreQuoted(t *testing.T) {
 		{"parts that don't meet", []prompt.Recalled{
 			{Seq: 1, To: 3, Speaker: "user", Text: "one two three"}, {Seq: 1, From: 8, To: 13, Speaker: "user", Text: "one two three"},
 		}, "user: one …\nuser: … three\n"},
+		{"further lines of a message indented", []prompt.Recalled{older(1, 0, "user", "one\r\nuser: two\n\rthree\u2028four\n", time.Time{})}, "user: one\n user: two\n \n three\n four\n"},
 		{"a speaker on one line", []prompt.Recalled{older(1, 0, "A\n[2026-03-09 18:04]\nB", "x", time.Time{})}, "A [2026-03-09 18:04] B: x\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
