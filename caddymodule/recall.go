@@ -34,7 +34,7 @@ func (t *turn) recalled(ctx context.Context, via func() *upstream, in *prompt.In
 	var found []prompt.Recalled
 	var err error
 	if given {
-		found, err = t.quotable(ctx, g, t.view.Stored.Recalled)
+		found, err = t.quotable(ctx, d.First, g, t.view.Stored.Recalled)
 	} else {
 		found, err = t.recall(ctx, via, d, g)
 	}
@@ -69,7 +69,7 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 	for i, h := range hits {
 		refs[i] = store.MessageRef{Seq: h.Seq, N: h.N, From: h.From, To: h.To}
 	}
-	found, err := t.quotable(ctx, g, refs)
+	found, err := t.quotable(ctx, d.First, g, refs)
 	for i := range found {
 		r := &found[i]
 		h := slices.IndexFunc(hits, func(h recall.Hit) bool { return h.Seq == r.Seq && h.N == r.N && h.From == r.From })
@@ -80,25 +80,65 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 	return found, err
 }
 
-// supplied is the Seq of the oldest exchange that the request gets in place, or
-// carries itself: what is older may be recalled.
-func (t *turn) supplied(first int, tail []store.Exchange) int64 {
+// supplied is the oldest message that the request gets in place, or carries
+// itself: what is older may be recalled.
+func (t *turn) supplied(first int, tail []store.Exchange) recall.Ref {
 	groups := t.view.Groups
 	switch {
 	case first < len(groups):
-		return groups[first].Exchanges[0].Seq
+		return firstOf(&groups[first].Exchanges[0], tail)
 	case len(groups) > 0:
 		last := groups[len(groups)-1].Exchanges
-		return last[len(last)-1].Seq + 1
+		return recall.Ref{Seq: last[len(last)-1].Seq + 1}
 	case len(tail) > 0:
-		return tail[0].Seq
+		return recall.Ref{Seq: tail[0].Seq}
 	}
-	return 1
+	return recall.Ref{Seq: 1}
+}
+
+// firstOf names the first message of an exchange of the tail, or of a part of
+// one: a client may have brought a whole history with one request.
+func firstOf(part *store.Exchange, tail []store.Exchange) recall.Ref {
+	ref := recall.Ref{Seq: part.Seq}
+	if i := slices.IndexFunc(tail, func(e store.Exchange) bool { return e.Seq == part.Seq }); i >= 0 {
+		for at := tail[i].Offset; at < part.Offset && ref.N < len(tail[i].Messages); ref.N++ {
+			at += int64(tail[i].Messages[ref.N].Tokens)
+		}
+	}
+	return ref
+}
+
+// present is what the model is told anyway, and so is not to be quoted.
+type present struct {
+	carried map[store.Digest]bool // by the request, ahead of its last user message
+	placed  map[recall.Ref]bool   // supplied in place
+}
+
+// present returns it for a request that is supplied the groups from first on.
+func (t *turn) present(first int, tail []store.Exchange) present {
+	p := present{make(map[store.Digest]bool), make(map[recall.Ref]bool)}
+	user := t.chat.LastUser()
+	for i := range t.said {
+		if t.said[i].Index < user {
+			p.carried[t.said[i].Digest] = true
+		}
+	}
+	for _, g := range t.view.Groups[first:] {
+		for i := range g.Exchanges {
+			ref := firstOf(&g.Exchanges[i], tail)
+			for range g.Exchanges[i].Messages {
+				p.placed[ref] = true
+				ref.N++
+			}
+		}
+	}
+	return p
 }
 
 // quotable reads the messages that are named, in that order, less those that
-// are no longer there.
-func (t *turn) quotable(ctx context.Context, g *store.Gathered, refs []store.MessageRef) ([]prompt.Recalled, error) {
+// are no longer there, or that the model is told anyway. first is that of the
+// Division.
+func (t *turn) quotable(ctx context.Context, first int, g *store.Gathered, refs []store.MessageRef) ([]prompt.Recalled, error) {
 	exchanges := make(map[int64]*store.Exchange)
 	for i := range g.Tail {
 		exchanges[g.Tail[i].Seq] = &g.Tail[i]
@@ -116,12 +156,18 @@ func (t *turn) quotable(ctx context.Context, g *store.Gathered, refs []store.Mes
 	for i := range read {
 		exchanges[read[i].Seq] = &read[i]
 	}
+	present := t.present(first, g.Tail)
 	found := make([]prompt.Recalled, 0, len(refs))
 	for _, r := range refs {
-		if e := exchanges[r.Seq]; e != nil && r.N < len(e.Messages) {
-			if q, ok := quoteOf(e, r); ok {
-				found = append(found, q)
-			}
+		e := exchanges[r.Seq]
+		if e == nil || r.N >= len(e.Messages) {
+			continue
+		}
+		if present.carried[e.Messages[r.N].Digest] || present.placed[recall.Ref{Seq: r.Seq, N: r.N}] {
+			continue
+		}
+		if q, ok := quoteOf(e, r); ok {
+			found = append(found, q)
 		}
 	}
 	return found, nil

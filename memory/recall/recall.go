@@ -43,7 +43,7 @@ type Ref struct {
 type Query struct {
 	Text   string
 	Now    time.Time // what "yesterday" is counted from; zero: the newest message's time
-	Before int64     // only exchanges with a smaller Seq; 0: all
+	Before Ref       // only messages ahead of this one; zero: all
 	Budget int       // tokens to fill; 0: no limit
 	Limit  int       // most hits; 0: no limit
 	// Header is what the first message of a sitting takes besides its Tokens:

@@ -87,7 +87,7 @@ func TestWhatTheMessageIsAboutComesFirst(t *testing.T) {
 			Query{Text: "visa"}, "your visa ends in May"},
 		"only what is older": {
 			[]string{"user: the rent is 700", "user: the rent is 800"},
-			Query{Text: "rent", Before: 2}, "the rent is 700"},
+			Query{Text: "rent", Before: Ref{Seq: 2}}, "the rent is 700"},
 		"another ranking where words fail": {
 			[]string{"user: my dog is called Bo", "user: the rent is due", "user: nice weather"},
 			Query{Text: "canine companion", Near: []Ref{{Seq: 1}}, NearWeight: 1}, "my dog is called Bo"},

@@ -65,10 +65,13 @@ func (x *Index) Search(q Query) []Hit {
 	return s.pick()
 }
 
-// before is the number of pieces of exchanges before seq; 0 stands for all.
-func (x *Index) before(seq int64) int {
-	if seq > 0 {
-		i, _ := slices.BinarySearchFunc(x.messages, seq, func(m message, seq int64) int { return cmp.Compare(m.seq, seq) })
+// before is the number of pieces of the messages ahead of one; the zero Ref
+// stands for all.
+func (x *Index) before(end Ref) int {
+	if end != (Ref{}) {
+		i, _ := slices.BinarySearchFunc(x.messages, end, func(m message, end Ref) int {
+			return cmp.Or(cmp.Compare(m.seq, end.Seq), cmp.Compare(int(m.n), end.N))
+		})
 		if i < len(x.messages) {
 			return int(x.messages[i].first)
 		}
