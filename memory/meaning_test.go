@@ -153,7 +153,7 @@ const paraphrase = "remind me of that striped horse"
 // five, and waits for what goes on in the background.
 func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int64 {
 	t.Helper()
-	q := recall.Query{Text: text, Limit: 3, Before: int64(len(b.list) - 4)}
+	q := recall.Query{Text: text, Limit: 3, Before: recall.Ref{Seq: int64(len(b.list) - 4)}}
 	hits, err := r.Search(t.Context(), "a", "s", b.gathered(8), q, m.meaning(), time.Second)
 	if err != nil {
 		t.Fatal(err)
@@ -340,7 +340,7 @@ func TestVectorsCountAsMemory(t *testing.T) {
 		r := memory.NewRecaller(b, 200_000) // room for two sessions, not for their vectors
 		search := func(session string, by *memory.Meaning) {
 			t.Helper()
-			if _, err := r.Search(t.Context(), "a", session, b.gathered(5), recall.Query{Text: "zebra", Before: 16}, by, time.Second); err != nil {
+			if _, err := r.Search(t.Context(), "a", session, b.gathered(5), recall.Query{Text: "zebra", Before: recall.Ref{Seq: 16}}, by, time.Second); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

@@ -102,7 +102,7 @@ func (r *Recaller) Search(ctx context.Context, tenant, session string, g *store.
 	if err != nil {
 		return nil, err
 	}
-	caughtUp := r.catchUp(ctx, name, x, by, q.Before, g.Tail)
+	caughtUp := r.catchUp(ctx, name, x, by, q.Before.Seq, g.Tail)
 	r.release(name, x)
 	about, err := by.await(ctx, question, caughtUp, until)
 	if err == nil {
@@ -112,7 +112,7 @@ func (r *Recaller) Search(ctx context.Context, tenant, session string, g *store.
 		return nil, err
 	}
 	defer r.release(name, x)
-	q.Near, q.NearWeight = x.near(by, about, q.Before), by.Weight
+	q.Near, q.NearWeight = x.near(by, about, q.Before.Seq), by.Weight
 	return x.index.Search(q), nil
 }
 
