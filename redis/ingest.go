@@ -21,7 +21,8 @@ const (
 )
 
 // addChunksScript writes chunks of a file that is uploaded. The highest number
-// is noted ahead of them: it is how far a removal has to look.
+// is noted ahead of them: it is how far a removal has to look. Each is written
+// at once: a second write would have it indexed twice, and its words counted.
 //
 // KEYS: file, known, chunks. ARGV: the highest number; for each chunk the number
 // of its fields and values, its digest or nothing, its place, and the fields.
@@ -35,10 +36,7 @@ for i = 3, #KEYS do
 	local n, digest = tonumber(ARGV[at]), ARGV[at + 1]
 	added = added + 1 - redis.call('EXISTS', KEYS[i])
 	redis.call('HSET', KEYS[i], unpack(ARGV, at + 3, at + 2 + n))
-	if digest ~= '' then
-		redis.call('HSET', KEYS[i], 'digest', digest)
-		redis.call('HSET', KEYS[2], digest, ARGV[at + 2])
-	end
+	if digest ~= '' then redis.call('HSET', KEYS[2], digest, ARGV[at + 2]) end
 	at = at + n + 3
 end
 redis.call('HINCRBY', KEYS[1], 'chunks', added)
@@ -125,8 +123,8 @@ func (s *Store) addBatch(ctx context.Context, tenant, id, model string, chunks [
 		}
 		digest := ""
 		if len(k.Vector) > 0 {
-			fields = append(fields, vectorField(model, len(k.Vector)), encodeVector(k.Vector))
 			digest = digestOf(k)
+			fields = append(fields, vectorField(model, len(k.Vector)), encodeVector(k.Vector), "digest", digest)
 		}
 		args = append(append(args, len(fields), digest, place(id, k.N)), fields...)
 	}
