@@ -38,7 +38,7 @@ func checkOrigin(origin string) error {
 const (
 	corsMethods = "GET, POST, PUT, PATCH, DELETE"
 	corsExposed = "X-Request-Id, X-Ratelimit-Limit-Requests, X-Ratelimit-Remaining-Requests, " +
-		"X-Ratelimit-Reset-Requests, Retry-After, Retry-After-Ms, Server-Timing"
+		"X-Ratelimit-Reset-Requests, Retry-After, Retry-After-Ms, X-Should-Retry, X-Backstory-Saved, Server-Timing"
 	corsMaxAge = "7200" // seconds; the most that Chrome takes
 )
 

@@ -65,8 +65,11 @@ func TestEveryReplyCanBeReadByABrowserApp(t *testing.T) {
 		if got := r.header.Values("Access-Control-Allow-Origin"); len(got) != 1 || got[0] != app {
 			t.Errorf("%s: status %d, allowed %q", name, r.status, got)
 		}
-		if exposed := r.header.Get("Access-Control-Expose-Headers"); !strings.Contains(exposed, "X-Ratelimit-Remaining-Requests") {
-			t.Errorf("%s: exposed %q", name, exposed)
+		exposed := r.header.Get("Access-Control-Expose-Headers")
+		for _, ours := range []string{"X-Ratelimit-Remaining-Requests", "X-Should-Retry", "X-Backstory-Saved"} {
+			if !strings.Contains(exposed, ours) {
+				t.Errorf("%s: exposed %q, not %s", name, exposed, ours)
+			}
 		}
 		if r.header.Get("Access-Control-Allow-Credentials") != "" {
 			t.Errorf("%s: credentials are allowed", name)
