@@ -175,6 +175,8 @@ func TestCommandsSayWhatIsWrong(t *testing.T) {
 		"a key that ended":     {[]string{"keys", "rotate", revoked}, "revoked or expired"},
 		"an unknown key":       {[]string{"keys", "revoke", "0123456789ab"}, "there is no key"},
 		"half an id":           {[]string{"keys", "revoke", "01"}, "too short"},
+		"a key for its id":     {[]string{"keys", "revoke", acme}, "not by the key"},
+		"nor to be rotated":    {[]string{"keys", "rotate", acme}, "not by the key"},
 		"an unknown tenant":    {[]string{"tenants", "rm", "nobody", "--yes"}, "has nothing of a tenant"},
 		"nobody to ask":        {[]string{"tenants", "rm", "acme"}, "say --yes"},
 		"a tenant that is all": {[]string{"tenants", "rm", "", "--yes"}, "1 to 64"},
@@ -183,6 +185,9 @@ func TestCommandsSayWhatIsWrong(t *testing.T) {
 		if status != 1 || out != "" || !strings.Contains(errOut, c.want) {
 			t.Errorf("%s: status %d, stdout %q, stderr %q; want %s", name, status, out, errOut, c.want)
 		}
+	}
+	if strings.Contains(o.logged(), acme) {
+		t.Error("a key that was given for its id stands in the log")
 	}
 	o.admin = "127.0.0.1:1"
 	if _, errOut, status := o.run("", "keys", "list"); status != 1 || !strings.Contains(errOut, "no instance answers at 127.0.0.1:1") {
@@ -249,6 +254,7 @@ func TestTheAdminAPI(t *testing.T) {
 		"a GET that writes": {"GET", "/backstory/keys/" + id + "/revoke", "", 405},
 		"a POST that reads": {"POST", "/backstory/keys/" + id, "", 405},
 		"an unknown action": {"POST", "/backstory/keys/" + id + "/praise", "", 404},
+		"a key, not an id":  {"GET", "/backstory/keys/" + acme, "", 400},
 		"a bad grace":       {"POST", "/backstory/keys/" + id + "/rotate", `{"grace":"-1h"}`, 400},
 		"no tenant":         {"DELETE", "/backstory/tenants/", "", 400},
 		"a GET of a tenant": {"GET", "/backstory/tenants/gamma", "", 405},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -64,6 +65,15 @@ func (a *App) keyObject(k store.Key) *keyObject {
 }
 
 func keyID(digest [32]byte) string { return hex.EncodeToString(digest[:])[:keyIDLength] }
+
+// checkKeyID refuses what is no id, such as a key by mistake. The error doesn't
+// quote it, as it ends in a log; nor must a path hold it.
+func checkKeyID(id string) error {
+	if strings.ContainsFunc(id, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }) {
+		return errors.New("a key is named by the id that the list shows, not by the key; revoke takes the key itself from the standard input, with - for the id")
+	}
+	return nil
+}
 
 func unix(t time.Time) int64 {
 	if t.IsZero() {
@@ -185,6 +195,9 @@ func (a *App) adminKey(w http.ResponseWriter, r *http.Request) error {
 // findKey finds the key whose digest begins like id.
 func (a *App) findKey(ctx context.Context, id string) (store.Key, error) {
 	const least = 8
+	if err := checkKeyID(id); err != nil {
+		return store.Key{}, adminError(http.StatusBadRequest, "%w", err)
+	}
 	if len(id) < least {
 		return store.Key{}, adminError(http.StatusBadRequest, "a key is named by the id that the list shows; %q is too short", id)
 	}

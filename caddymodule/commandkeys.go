@@ -83,7 +83,7 @@ func revokeKeyCommand(o *operator, fl caddycmd.Flags) error {
 		return err
 	}
 	var k keyObject
-	if shown, err := o.call(http.MethodPost, adminKeys+"/"+url.PathEscape(id)+"/revoke", nil, &k); err != nil || shown {
+	if shown, err := o.call(http.MethodPost, adminKeys+"/"+id+"/revoke", nil, &k); err != nil || shown {
 		return err
 	}
 	return writeKeys(o.out, []*keyObject{&k})
@@ -93,7 +93,7 @@ func revokeKeyCommand(o *operator, fl caddycmd.Flags) error {
 // on the command line, others on the machine can read.
 func (o *operator) keyID(arg string) (string, error) {
 	if arg != "-" {
-		return arg, nil
+		return arg, checkKeyID(arg)
 	}
 	line, err := bufio.NewReader(o.in).ReadString('\n')
 	if err != nil && err != io.EOF { //nolint:errorlint // as ReadString documents it
@@ -104,8 +104,11 @@ func (o *operator) keyID(arg string) (string, error) {
 }
 
 func rotateKeyCommand(o *operator, fl caddycmd.Flags) error {
+	if err := checkKeyID(fl.Arg(0)); err != nil {
+		return err
+	}
 	var k keyObject
-	path := adminKeys + "/" + url.PathEscape(fl.Arg(0)) + "/rotate"
+	path := adminKeys + "/" + fl.Arg(0) + "/rotate"
 	if shown, err := o.call(http.MethodPost, path, map[string]string{"grace": fl.String("grace")}, &k); err != nil || shown {
 		return err
 	}
