@@ -139,17 +139,20 @@ func exchangesAfter(c *conn, session, seq int64) ([]store.Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	var newer []store.Exchange
-	err = each(context.Background(), rows, func() (bool, error) {
+	return readExchanges(context.Background(), rows)
+}
+
+func readExchanges(ctx context.Context, rows *sql.Rows) (list []store.Exchange, err error) {
+	err = each(ctx, rows, func() (bool, error) {
 		var r exchangeRow
 		if err := rows.Scan(r.columns()...); err != nil {
 			return false, err
 		}
 		e, err := r.exchange()
-		newer = append(newer, e)
+		list = append(list, e)
 		return true, err
 	})
-	return newer, err
+	return list, err
 }
 
 // addSession adds the session that d describes, if it isn't there.

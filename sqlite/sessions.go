@@ -124,17 +124,7 @@ func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []
 	if err != nil {
 		return nil, err
 	}
-	var found []store.Exchange
-	err = each(ctx, rows, func() (bool, error) {
-		var r exchangeRow
-		if err := rows.Scan(r.columns()...); err != nil {
-			return false, err
-		}
-		e, err := r.exchange()
-		found = append(found, e)
-		return true, err
-	})
-	return found, err
+	return readExchanges(ctx, rows)
 }
 
 var exchangesAtQuery = `SELECT ` + exchangeColumns + `
