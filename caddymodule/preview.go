@@ -53,10 +53,10 @@ func (t *turn) preview(w http.ResponseWriter) error {
 	leading := t.chat.LeadingSystem()
 	p.request("system", t, 0, leading)
 	p.history(t)
-	p.files(t)
 	for _, r := range t.plan.Recalled {
-		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: r.Tokens})
+		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: t.model.Count(r.Text[r.From:r.To])})
 	}
+	p.files(t)
 	p.request("request", t, leading, len(t.chat.Messages))
 	return writeJSON(w, p)
 }

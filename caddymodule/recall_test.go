@@ -117,6 +117,11 @@ func TestARequestWithToolResultsIsGivenWhatWasRecalled(t *testing.T) {
 	if !strings.Contains(asked, "Marianne") {
 		t.Fatalf("the model was asked %q", asked)
 	}
+	p := s.ok(s.post(acme, "/chat/completions/preview", `{"model":"demo/echo","sessionId":"s","messages":[`+result+`]}`))
+	recalled := p.get(`parts.#(kind=="recalled")#.tokens`).Array()
+	if len(recalled) < 2 || recalled[0].Int() < 10 {
+		t.Errorf("the preview tells of %v", p.get("parts"))
+	}
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) { writeReply(w, "In Porto.") })
 	for name, messages := range map[string]string{"the results alone": result, "the turn resent": question + "," + call + "," + result} {
 		if got := send(messages); got != asked {
