@@ -6,9 +6,10 @@ import (
 )
 
 // passage is a text that was quoted in a user message, and what its first line
-// says of where it is from.
+// says of where it is from: a file, or earlier in the conversation.
 type passage struct {
 	source, section, text string
+	recalled              bool
 }
 
 var (
@@ -42,6 +43,8 @@ func cutPassages(message string) (quoted []passage, own string) {
 		if open == nil {
 			if m := passageStart.FindStringSubmatch(line); m != nil {
 				open, tag, body = newPassage(m[2]), strings.TrimSuffix(m[1], ">>>"), at
+			} else if m := recalledStart.FindStringSubmatch(line); m != nil {
+				open, tag, body = &passage{recalled: true}, m[1], at
 			}
 			continue
 		}

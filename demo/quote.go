@@ -28,7 +28,7 @@ type candidate struct {
 
 // candidates returns every sentence that the request holds but those of the
 // question itself: of the passages first, then of the earlier messages, newest
-// first.
+// first, and of those that are quoted.
 func (c *chat) candidates() []candidate {
 	var all []candidate
 	for _, p := range c.passages {
@@ -41,19 +41,30 @@ func (c *chat) candidates() []candidate {
 		}
 	}
 	for i := len(c.messages) - 1; i >= 0; i-- {
-		m := c.messages[i]
-		origin, weight := "Earlier you said", 1.0
-		switch {
-		case i == c.lastUser || m.role != "user" && m.role != "assistant":
-			continue
-		case m.role == "assistant":
-			origin, weight = "Earlier I said", replyWeight
+		if i != c.lastUser {
+			all = append(all, c.messages[i].candidates()...)
 		}
-		_, own := cutPassages(m.text)
-		for _, s := range sentences(own) {
-			if !isQuestion(s.text) && !isStock(s.text) {
-				all = append(all, candidate{s, origin, "", weight})
-			}
+	}
+	for i := len(c.recalled) - 1; i >= 0; i-- {
+		all = append(all, c.recalled[i].candidates()...)
+	}
+	return all
+}
+
+// candidates returns the sentences of an earlier message that tell something.
+func (m *message) candidates() (all []candidate) {
+	origin, weight := "Earlier you said", 1.0
+	switch m.role {
+	case "user":
+	case "assistant":
+		origin, weight = "Earlier I said", replyWeight
+	default:
+		return nil
+	}
+	_, own := cutPassages(m.text)
+	for _, s := range sentences(own) {
+		if !isQuestion(s.text) && !isStock(s.text) {
+			all = append(all, candidate{s, origin, "", weight})
 		}
 	}
 	return all

@@ -100,6 +100,9 @@ func (c *chat) inventory() string {
 		}
 	}
 	text := fmt.Sprintf("%s, %d of them earlier", plural(len(c.messages), "message"), earlier)
+	if n := len(c.recalled); n > 0 {
+		text += ", " + plural(n, "older one") + " quoted"
+	}
 	if n := len(c.passages); n > 0 {
 		text += ", and " + plural(n, "passage")
 	}

@@ -23,6 +23,18 @@ Yes, in five days, e.g. by train.
 
 `
 
+const recalled = `Earlier messages of this conversation that may matter here, oldest first.
+<<<earlier b33fc1ae0ad52965>>>
+[2026-11-21 07:45]
+user: My cat Mistral is allergic to salmon.
+assistant: Poor cat!
+The vet opens at nine.
+[2026-11-22 09:00]
+Ada: What did I say?
+<<<end b33fc1ae0ad52965>>>
+
+`
+
 func TestReplyQuotesWhatFits(t *testing.T) {
 	dog := msg("user", "Hello! My dog's name is Rex. I live in Oslo.")
 	for name, tc := range map[string]struct {
@@ -76,6 +88,14 @@ func TestReplyQuotesWhatFits(t *testing.T) {
 				map[string]any{"type": "text", "text": "Who pays for shipping?"},
 			}}},
 			[]string{"From policy.md: “Shipping is paid by the customer.”"},
+		},
+		"an older message that is quoted": {
+			[]map[string]any{dog, msg("assistant", "Noted."), msg("user", recalled+"What is my cat allergic to?")},
+			[]string{"3 messages, 2 of them earlier, 3 older ones quoted. Earlier you said: “My cat Mistral is allergic to salmon.”"},
+		},
+		"what the assistant said in an older message, beside passages": {
+			[]map[string]any{msg("user", passages+recalled+"When does the vet open?")},
+			[]string{"3 older ones quoted, and 2 passages. Earlier I said: “The vet opens at nine.”"},
 		},
 		"a passage that isn't closed is the user's own": {
 			[]map[string]any{msg("user", "<<<passage a 1 | source: \"x\">>>\nThe sky is blue.")},

@@ -28,7 +28,8 @@ type chat struct {
 
 	lastUser int // index of the last user message; -1: none
 	passages []passage
-	question string // the user's own words, without directives
+	recalled []message // older ones, quoted in the last user message
+	question string    // the user's own words, without directives
 	directives
 }
 
@@ -117,8 +118,14 @@ func (c *chat) parseMessages(list gjson.Result) *apiError {
 		c.messages = append(c.messages, msg)
 	}
 	if c.lastUser >= 0 {
-		var own string
-		c.passages, own = cutPassages(c.messages[c.lastUser].text)
+		quoted, own := cutPassages(c.messages[c.lastUser].text)
+		for _, p := range quoted {
+			if p.recalled {
+				c.recalled = append(c.recalled, cutMessages(p.text)...)
+			} else {
+				c.passages = append(c.passages, p)
+			}
+		}
 		c.directives, c.question = cutDirectives(own)
 	}
 	return checkTools(c.messages)
