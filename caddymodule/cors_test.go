@@ -2,6 +2,7 @@ package caddymodule_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,9 @@ func TestAPreflightNeedsNoKey(t *testing.T) {
 			if !strings.Contains(r.header.Get("Access-Control-Allow-Methods"), "DELETE") ||
 				r.header.Get("Access-Control-Allow-Headers") != "authorization,servicekey,x-stainless-os" {
 				t.Errorf("headers %v", r.header)
+			}
+			if timing := r.header.Values("Server-Timing"); len(timing) != 0 {
+				t.Errorf("Server-Timing is %q, of a request without a stage", timing)
 			}
 			if vary := strings.Join(r.header.Values("Vary"), ","); c.option != "cors *" && !strings.Contains(vary, "Origin") {
 				t.Errorf("Vary is %q", vary)
@@ -65,10 +69,10 @@ func TestEveryReplyCanBeReadByABrowserApp(t *testing.T) {
 		if got := r.header.Values("Access-Control-Allow-Origin"); len(got) != 1 || got[0] != app {
 			t.Errorf("%s: status %d, allowed %q", name, r.status, got)
 		}
-		exposed := r.header.Get("Access-Control-Expose-Headers")
-		for _, ours := range []string{"X-Ratelimit-Remaining-Requests", "X-Should-Retry", "X-Backstory-Saved"} {
-			if !strings.Contains(exposed, ours) {
-				t.Errorf("%s: exposed %q, not %s", name, exposed, ours)
+		exposed := strings.Split(r.header.Get("Access-Control-Expose-Headers"), ", ")
+		for _, header := range []string{"X-Request-Id", "X-Ratelimit-Remaining-Requests", "Retry-After", "X-Should-Retry", "X-Backstory-Saved"} {
+			if !slices.Contains(exposed, header) {
+				t.Errorf("%s: exposed %q, without %s", name, exposed, header)
 			}
 		}
 		if r.header.Get("Access-Control-Allow-Credentials") != "" {

@@ -98,7 +98,9 @@ func (w *replyWriter) WriteHeader(status int) {
 		if w.cors != nil {
 			w.cors.set(header, w.origin)
 		}
-		header["Server-Timing"] = append(header["Server-Timing"], w.seen.serverTiming())
+		if timing := w.seen.serverTiming(); timing != "" {
+			header["Server-Timing"] = append(header["Server-Timing"], timing)
+		}
 		if theirs := header.Get("X-Request-Id"); theirs == "" {
 			header.Set("X-Request-Id", w.id)
 		} else {
