@@ -179,6 +179,7 @@ func TestCommandsSayWhatIsWrong(t *testing.T) {
 		"nor to be rotated":    {[]string{"keys", "rotate", acme}, "not by the key"},
 		"an unknown tenant":    {[]string{"tenants", "rm", "nobody", "--yes"}, "has nothing of a tenant"},
 		"nobody to ask":        {[]string{"tenants", "rm", "acme"}, "say --yes"},
+		"an unknown command":   {[]string{"keys", "lsit", "--"}, `unknown command "lsit"`},
 		"a tenant that is all": {[]string{"tenants", "rm", "", "--yes"}, "1 to 64"},
 	} {
 		out, errOut, status := o.run("", c.args...)

@@ -43,6 +43,15 @@ func operate(use, short string, args cobra.PositionalArgs, do func(o *operator, 
 	return c
 }
 
+// group adds subcommands to a command that does nothing without one. Cobra alone
+// would answer any other word with the help, and call that a success.
+func group(c *cobra.Command, subs ...*cobra.Command) {
+	c.AddCommand(subs...)
+	c.Args = cobra.NoArgs
+	c.DisableFlagsInUseLine = true
+	c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+}
+
 // call sends a request to the admin API, reads the answer into to, and with
 // --json writes it out as it came; shown says that this was all there is to
 // show.

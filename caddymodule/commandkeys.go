@@ -20,7 +20,6 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "keys",
-		Usage: "<command>",
 		Short: "Creates, lists, revokes and rotates service keys",
 		Long: `
 Manages the service keys of the running instance, over its admin API.
@@ -40,7 +39,7 @@ are listed, and changed there.`,
 			revoke := operate("revoke <id>", "Ends a key; with - for the id, the key is read from the standard input", cobra.ExactArgs(1), revokeKeyCommand)
 			rotate := operate("rotate <id> [--grace <duration>]", "Makes a key like another, which ends after a time of grace", cobra.ExactArgs(1), rotateKeyCommand)
 			rotate.Flags().String("grace", defaultGrace.String(), "How long the old key stays good; 0s: not at all")
-			c.AddCommand(create, list, revoke, rotate)
+			group(c, create, list, revoke, rotate)
 		},
 	})
 }

@@ -23,7 +23,6 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "sessions",
-		Usage: "<command>",
 		Short: "Lists, shows, exports and deletes sessions",
 		Long: `
 Looks after the sessions of a tenant in the store of the running instance.
@@ -41,8 +40,8 @@ takes them with Content-Type: application/jsonl.`,
 			for _, sub := range []*cobra.Command{list, show, rm, export} {
 				sub.Flags().String("tenant", "", "Whose sessions")
 				_ = sub.MarkFlagRequired("tenant") // it is there
-				c.AddCommand(sub)
 			}
+			group(c, list, show, rm, export)
 		},
 	})
 }

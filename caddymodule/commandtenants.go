@@ -18,7 +18,6 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "tenants",
-		Usage: "<command>",
 		Short: "Lists and deletes tenants",
 		Long: `
 Lists the tenants that the running instance's store has anything of, and deletes
@@ -32,7 +31,7 @@ that.`,
 			list := operate("list", "Lists the tenants", cobra.NoArgs, listTenantsCommand)
 			rm := operate("rm <tenant> [--yes]", "Deletes everything of a tenant, and says what that was", cobra.ExactArgs(1), removeTenantCommand)
 			rm.Flags().Bool("yes", false, "Don't ask")
-			c.AddCommand(list, rm)
+			group(c, list, rm)
 		},
 	})
 }
