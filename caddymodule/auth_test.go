@@ -153,7 +153,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 		"a bad way to write":           {"store sqlite x {\nsynchronous sometimes\n}", "full or normal"},
 		"a bad URL":                    {`store redis http://x`, "scheme"},
 		"an unknown option of redis":   {"store redis redis://x {\nfrob 1\n}", "frob"},
-		"an empty variable":            {`key {env.BACKSTORY_TEST_EMPTY} acme pro`, "key is empty"},
+		"an empty variable":            {`key {env.BACKSTORY_TEST_EMPTY} acme pro`, "key is empty: give the variable BACKSTORY_TEST_EMPTY a key"},
 		"a bad tenant":                 {`key k Acme! pro`, "tenant"},
 		"an unknown plan":              {`key k acme gold`, `no plan "gold"`},
 		"an unknown option":            {`frobnicate`, `unrecognized option "frobnicate"`},

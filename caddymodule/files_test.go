@@ -107,6 +107,9 @@ func TestBadUploadsAreRefusedAndLeaveNothing(t *testing.T) {
 			if r.status != c.status || r.get("error.param").Str != c.param || r.get("error.message").Str == "" {
 				t.Errorf("status %d: %s", r.status, r.body)
 			}
+			if c.status == 413 && !strings.Contains(r.get("error.message").Str, "' is larger than ") {
+				t.Errorf("the message doesn't say how much is too much: %s", r.body)
+			}
 		})
 	}
 	s.t = t

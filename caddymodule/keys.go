@@ -60,12 +60,15 @@ func newKeyring(configs []KeyConfig, plans map[string]Plan, logger *zap.Logger) 
 		if _, ok := plans[c.Plan]; !ok {
 			return nil, fmt.Errorf("key %d: there is no plan %q", i+1, c.Plan)
 		}
-		if name, unset := unsetVariable(c.Key); unset {
-			logger.Info("no service key from the environment", zap.String("variable", name))
+		variable, unset := unsetVariable(c.Key)
+		if unset {
+			logger.Info("no service key from the environment", zap.String("variable", variable))
 			continue
 		}
 		key, err := caddy.NewReplacer().ReplaceOrErr(c.Key, true, true)
 		switch {
+		case variable != "" && err != nil:
+			return nil, fmt.Errorf("key %d: the key is empty: give the variable %s a key, or unset it", i+1, variable)
 		case c.Key == "" || err != nil: // which would quote the key
 			return nil, fmt.Errorf("key %d: the key is empty, or holds a placeholder that stands for nothing", i+1)
 		case strings.TrimSpace(key) != key:
@@ -80,8 +83,8 @@ func newKeyring(configs []KeyConfig, plans map[string]Plan, logger *zap.Logger) 
 	return k, nil
 }
 
-// unsetVariable reports whether a key is nothing but a reference to a variable
-// that isn't set.
+// unsetVariable names the variable of a key that is nothing but a reference to
+// one, and reports whether it isn't set.
 func unsetVariable(key string) (string, bool) {
 	name, ok := strings.CutPrefix(key, "{env.")
 	name, closed := strings.CutSuffix(name, "}")

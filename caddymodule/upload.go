@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -281,7 +282,7 @@ func (in *form) take(p *multipart.Part, maxFile int64) error {
 	if int64(len(content)) > most {
 		return &openai.Error{
 			Status: http.StatusRequestEntityTooLarge, Type: openai.TypeInvalidRequest, Param: name,
-			Message: "The field '" + name + "' is too large.",
+			Message: fmt.Sprintf("The field '%s' is larger than %d bytes.", name, most),
 		}
 	}
 	switch {
