@@ -59,6 +59,8 @@ var (
 
 	// whileOpening, where set, runs before the store is opened.
 	whileOpening atomic.Pointer[func() error]
+	// deleteFirst has a session deleted just before messages are imported into it.
+	deleteFirst atomic.Bool
 )
 
 func (f *flaky) Ping(ctx context.Context) error {
@@ -92,6 +94,11 @@ func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
 func (f *flaky) Import(ctx context.Context, i store.Import) ([]int64, error) {
 	if failAppend.Load() {
 		return nil, errDown
+	}
+	if deleteFirst.Load() {
+		if err := f.Store.DeleteSession(ctx, i.Tenant, i.Session); err != nil {
+			return nil, err
+		}
 	}
 	return f.Store.Import(ctx, i)
 }

@@ -59,7 +59,7 @@ func (a *App) importMessages(w *replyWriter, r *http.Request, who caller, id str
 	switch {
 	case errors.Is(err, store.ErrDeleted):
 		return &openai.Error{
-			Status: http.StatusConflict, Type: openai.TypeInvalidRequest, Param: "id",
+			Status: http.StatusConflict, Type: openai.TypeInvalidRequest, Param: "id", Final: true,
 			Message: "The session was deleted while the messages were being imported. Nothing was kept.",
 		}
 	case err != nil:

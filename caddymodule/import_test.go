@@ -212,6 +212,23 @@ func TestAnImportIsAllOrNothingWhenTheStoreFails(t *testing.T) {
 	}
 }
 
+func TestAnImportDoesNotBringBackADeletedSession(t *testing.T) {
+	s := start(t, options{upstream: newFake(t).URL, store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
+	s.importInto("s", dialogue(1, ""))
+	deleteFirst.Store(true)
+	defer deleteFirst.Store(false)
+	r := s.post(acme, "/sessions/s/messages", `{"messages":[`+dialogue(3, "")+`]}`)
+	if r.status != http.StatusConflict || r.get("error.param").Str != "id" {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+	if r.header.Get("X-Should-Retry") != "false" {
+		t.Error("an SDK would import the messages anew, behind the deletion")
+	}
+	if r := s.get(acme, "/sessions/s"); r.status != http.StatusNotFound {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+}
+
 func TestJSONLinesAreImported(t *testing.T) {
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
