@@ -96,6 +96,10 @@ func (a *App) deleteTenant(ctx context.Context, tenant string) (*receipt, error)
 			got.ConfiguredKeys++
 		}
 	}
+	// That also lists sessions which a crash has kept off the list.
+	if _, err := a.shared.Tenants(ctx); err != nil {
+		return got, err
+	}
 	for more := true; more; {
 		keys, err := a.shared.ForgetTenant(ctx, tenant)
 		got.Keys += keys

@@ -48,7 +48,7 @@ Where the rate limit of the plan is reached, commands wait and go on.`,
 			search.Flags().Int("limit", 5, "How many, at most 50")
 			again := filesCommand("reindex", "Has files embedded that have the vectors of another embedder", cobra.NoArgs, reindexFilesCommand)
 			again.Flags().Int("jobs", 2, "How many files at once")
-			c.AddCommand(add, list, rm, search, again)
+			group(c, add, list, rm, search, again)
 		},
 	})
 }

@@ -56,7 +56,7 @@ func (a *App) createFile(ctx context.Context, who caller, f store.File, content 
 	case same: // it isn't added again
 	case p.Files > 0 && n >= p.Files:
 		return store.File{}, fullError("file_limit_exceeded",
-			"You have %d files, and your plan allows %d. Please delete old files first.", n, p.Files)
+			"Your plan allows no more files: you have %d of %d. Please delete old ones first.", n, p.Files)
 	case p.Storage > 0 && size+f.Bytes > p.Storage:
 		return store.File{}, fullError("storage_limit_exceeded",
 			"You have exceeded your file storage quota: your files have %s, this one has %s, and your plan allows %s. Please delete old files or upload a smaller one.",

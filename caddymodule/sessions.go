@@ -107,7 +107,6 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 		if err := a.shared.DeleteSession(r.Context(), who.tenant, id); err != nil {
 			return noSuchSession(err)
 		}
-		a.shared.recall.Forget(who.tenant, id)
 		return writeJSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
 	}
 	return notAllowed(w, r, "GET, DELETE")

@@ -58,6 +58,12 @@ func openShared(ctx context.Context, opener StoreOpener, embedder embed.Embedder
 	return v.(*sharedStore), nil
 }
 
+// DeleteSession removes a session, and what is known of it for recall.
+func (s *sharedStore) DeleteSession(ctx context.Context, tenant, session string) error {
+	defer s.recall.Forget(tenant, session)
+	return s.Store.DeleteSession(ctx, tenant, session)
+}
+
 // Destruct closes the store when no request uses it any more. A process that
 // exits doesn't wait for requests; a reload does, behind its back.
 func (s *sharedStore) Destruct() error {
