@@ -114,6 +114,7 @@ func TestRatesAddUpOverProxies(t *testing.T) {
 }
 
 func TestARevokedKeyIsRefusedEverywhere(t *testing.T) {
+	t.Parallel() // the proxies are other processes
 	upstream := newFake(t)
 	one, other, url := twoProxies(t, upstream.URL)
 	// A key as the first start makes them: the digest alone is stored.
@@ -144,6 +145,7 @@ func TestARevokedKeyIsRefusedEverywhere(t *testing.T) {
 }
 
 func TestConcurrentAppendsFromTwoProxiesAreWhole(t *testing.T) {
+	t.Parallel() // the proxies are other processes
 	const exchanges, workers = 1000, 16
 	upstream := newFake(t)
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
