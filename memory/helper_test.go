@@ -188,7 +188,8 @@ func (r *request) turn(reply *openai.Reply, closed bool) *memory.Turn {
 func (r *request) end(reply *openai.Reply, closed bool) *session {
 	s := r.s
 	t := r.turn(reply, closed)
-	e, save := t.Exchange()
+	d, save := t.Draft()
+	e := d.Exchange
 	if !save || len(e.Messages) == 0 {
 		return s
 	}
@@ -200,7 +201,7 @@ func (r *request) end(reply *openai.Reply, closed bool) *session {
 	}
 	replaces := r.view.Replaces
 	if len(newer) > 0 {
-		if e, replaces = t.Rebase(newer); len(e.Messages) == 0 {
+		if e, replaces = d.Rebase(newer); len(e.Messages) == 0 {
 			return s
 		}
 	}

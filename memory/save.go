@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"slices"
 	"time"
 
 	"github.com/backstory-proxy/backstory/openai"
@@ -47,33 +46,6 @@ func (t *Turn) Exchange() (e store.Exchange, save bool) {
 		e.Finish = FinishClientClosed
 	}
 	return e, true
-}
-
-// Rebase is Exchange for a session that others have appended to since the
-// request saw it: what they saved of the same conversation isn't saved again.
-// replaces takes the place of View.Replaces. An exchange without messages means
-// that there is nothing left to save.
-//
-// A client that leaves and asks again at once has two requests under way, and
-// either may end first: the one whose reply it never got gives way.
-func (t *Turn) Rebase(newer []store.Exchange) (e store.Exchange, replaces int64) {
-	replaces = t.View.Replaces
-	for i := range newer {
-		n := &newer[i]
-		if n.Carried != t.View.Carried || !asks(n, t.Said) {
-			continue
-		}
-		switch {
-		case n.Finish == FinishClientClosed && (n.Hidden || !t.Closed):
-			replaces = n.Seq
-		case t.Closed:
-			return store.Exchange{}, 0
-		}
-	}
-	others := slices.DeleteFunc(slices.Clone(newer), func(n store.Exchange) bool { return n.Seq == replaces })
-	e, _ = t.Exchange()
-	e.Messages = t.from(Remainder(others, t.Said, t.View.New)).Messages
-	return e, replaces
 }
 
 // from holds the messages from the given one of the conversation on, and the
