@@ -100,6 +100,9 @@ func (a *App) deleteTenant(ctx context.Context, tenant string) (*receipt, error)
 	if _, err := a.shared.Tenants(ctx); err != nil {
 		return got, err
 	}
+	if err := a.shared.dropJournaled(ctx, tenant, ""); err != nil {
+		return got, err
+	}
 	for more := true; more; {
 		keys, err := a.shared.ForgetTenant(ctx, tenant)
 		got.Keys += keys

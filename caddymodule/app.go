@@ -62,6 +62,10 @@ type App struct {
 	// The origins of browser apps that may call, such as https://app.example,
 	// or * for all. Default: none.
 	CORS []string `json:"cors,omitempty"`
+	// The file that keeps exchanges which the store can't take when they end,
+	// until it can; "off" for none. A change takes a restart. Default:
+	// data/backstory-journal.db, and none for the embedded store.
+	Journal string `json:"journal,omitempty"`
 
 	opener   StoreOpener
 	embedder embed.Embedder
@@ -224,7 +228,7 @@ func (a *App) waitReady(ctx context.Context) error {
 
 func (a *App) start() error {
 	ctx := context.Background() // the store outlives this configuration
-	shared, err := openShared(ctx, a.opener, a.embedder)
+	shared, err := a.openShared(ctx)
 	if err != nil {
 		return fmt.Errorf("open the store %s: %w", a.opener.Location(), err)
 	}
@@ -280,8 +284,8 @@ func defaultPlans() map[string]Plan {
 	}
 }
 
-// saveTimeout is how long a save may take before the client is told that the
-// exchange wasn't kept.
+// saveTimeout is how long a save may take before the journal takes over, or the
+// client is told that the exchange wasn't kept.
 const saveTimeout = 2 * time.Second
 
 // Interface guards

@@ -83,6 +83,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		router_key <key>
 //		session_from <source...>
 //		cors <origin>...
+//		journal <path>|off
 //	}
 //
 // key and plan may be repeated, and model in context; the others may not.
@@ -121,6 +122,10 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				if e := checkOrigin(origin); e != nil {
 					err = d.Errf("%v", e)
 				}
+			}
+		case "journal":
+			if !d.AllArgs(&a.Journal) || a.Journal == "" {
+				err = d.Err("expected: journal <path>|off")
 			}
 		case "bare_models":
 			a.BareModels = true

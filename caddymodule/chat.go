@@ -37,6 +37,9 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 		t.month = thisMonth()
 		t.edit.IncludeUsage = t.chat.Stream && !t.chat.IncludeUsage
 	}
+	if err := a.shared.catchUp(r.Context(), t.tenant, t.chat.SessionID); err != nil {
+		return err
+	}
 	asked := t.gatherRequest(who)
 	t.seen.begin(stageGather)
 	gathered, err := a.shared.Gather(r.Context(), asked)

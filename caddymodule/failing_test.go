@@ -84,13 +84,6 @@ func (f *flaky) Gather(ctx context.Context, r store.GatherRequest) (store.Gather
 	return f.Store.Gather(ctx, r)
 }
 
-func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
-	if failAppend.Load() {
-		return 0, errDown
-	}
-	return f.Store.Append(ctx, a)
-}
-
 func (f *flaky) Import(ctx context.Context, i store.Import) ([]int64, error) {
 	if failAppend.Load() {
 		return nil, errDown
@@ -124,7 +117,7 @@ func TestTheModelIsNotCalledWhenTheStoreIsDown(t *testing.T) {
 
 func TestTheClientIsToldWhenAnExchangeCouldNotBeKept(t *testing.T) {
 	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
+	s := start(t, options{upstream: upstream.URL, app: "journal off", store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
 	failAppend.Store(true)
 	defer failAppend.Store(false)
 	r := s.chat(acme, "hi", `"sessionId":"s"`)

@@ -25,6 +25,9 @@ func (a *App) importMessages(w *replyWriter, r *http.Request, who caller, id str
 		// The request counts all the same, and its headers say so.
 		return errors.Join(a.count(w, r, who), err)
 	}
+	if err := a.shared.catchUp(r.Context(), who.tenant, id); err != nil {
+		return err
+	}
 	asked := store.GatherRequest{Tenant: who.tenant, Limit: who.plan.RequestsPerMinute, Session: id}
 	if in.retried {
 		asked.Messages = earlierImports

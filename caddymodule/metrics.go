@@ -58,6 +58,7 @@ func registerMetrics(registry prometheus.Registerer) error {
 	for _, c := range []prometheus.Collector{
 		requestsTotal, stageSeconds, addedTokens, billedTokens, includedMessages, includedChunks,
 		truncatedPrompts, cacheLookups, storeErrors, degradedSearches, estimateRatio, factors{},
+		journalEvents, journalDepth,
 	} {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {

@@ -62,7 +62,7 @@ func withUsage(prompt, completion string) string {
 
 func TestMetricsCountWhatHappened(t *testing.T) {
 	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, site: "handle /metrics {\nmetrics\n}", store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
+	s := start(t, options{upstream: upstream.URL, site: "handle /metrics {\nmetrics\n}", app: "journal off", store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
 	before := s.scrape()
 
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {

@@ -68,6 +68,7 @@ func (o processOptions) caddyfile() string {
 func startProcessWith(t *testing.T, o processOptions) (*site, *exec.Cmd) {
 	t.Helper()
 	address := o.address
+	o.app = withJournal(t, o.store, o.app)
 	config := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(config, []byte(o.caddyfile()), 0o600); err != nil {
 		t.Fatal(err)

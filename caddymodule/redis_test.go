@@ -22,6 +22,11 @@ import (
 // distributions have no search module: sites on it do without files.
 func startRedis(t *testing.T) string {
 	t.Helper()
+	return newRedis(t).url
+}
+
+func newRedis(t *testing.T) *redisServer {
+	t.Helper()
 	server, err := exec.LookPath("redis-server")
 	if err != nil {
 		if os.Getenv("BACKSTORY_TEST_NO_REDIS") != "" {
@@ -29,28 +34,44 @@ func startRedis(t *testing.T) string {
 		}
 		t.Fatal("there is no redis-server: apt-get install redis-server, or set BACKSTORY_TEST_NO_REDIS=1")
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	host, port, _ := net.SplitHostPort(freeAddress(t))
+	r := &redisServer{t: t, address: net.JoinHostPort(host, port), url: "redis://" + net.JoinHostPort(host, port)}
+	// What it acknowledged is still there when it is killed and started again.
+	r.args = []string{server, "--bind", host, "--port", port, "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--dir", t.TempDir()}
+	t.Cleanup(r.kill)
+	r.start()
+	return r
+}
+
+// redisServer is a server that a test can stop and start.
+type redisServer struct {
+	t            *testing.T
+	url, address string
+	args         []string
+	cmd          *exec.Cmd // nil: it is down
+}
+
+func (r *redisServer) start() {
+	r.t.Helper()
+	r.cmd = exec.Command(r.args[0], r.args[1:]...)
+	if err := r.cmd.Start(); err != nil {
+		r.t.Fatal(err)
 	}
-	host, port, _ := net.SplitHostPort(free.Addr().String())
-	_ = free.Close()
-	cmd := exec.Command(server, "--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--dir", t.TempDir())
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	eventually(t, "redis-server listens", func() bool {
-		c, err := net.Dial("tcp", net.JoinHostPort(host, port))
+	eventually(r.t, "redis-server listens", func() bool {
+		c, err := net.Dial("tcp", r.address)
 		if err == nil {
 			_ = c.Close()
 		}
 		return err == nil
 	})
-	return "redis://" + net.JoinHostPort(host, port)
+}
+
+func (r *redisServer) kill() {
+	if r.cmd != nil {
+		_ = r.cmd.Process.Kill()
+		_ = r.cmd.Wait()
+		r.cmd = nil
+	}
 }
 
 // twoProxies are two processes on one Redis.

@@ -242,7 +242,7 @@ func TestARequestDoesNotWaitForAStoreThatCannotBeOpened(t *testing.T) {
 	}
 	whileOpening.Store(&open)
 	defer whileOpening.Store(nil)
-	config := configOf(t, fmt.Sprintf("{\nadmin off\npersist_config off\nauto_https off\nbackstory {\nstore flaky %s\nkey k acme pro\n}\n}\nhttp://%s {\nroute {\nnotify\nbackstory\n}\n}\n",
+	config := configOf(t, fmt.Sprintf("{\nadmin off\npersist_config off\nauto_https off\nbackstory {\nstore flaky %s\njournal off\nkey k acme pro\n}\n}\nhttp://%s {\nroute {\nnotify\nbackstory\n}\n}\n",
 		filepath.Join(dir, "b.db"), address))
 	notify.Store(&arrived)
 	defer notify.Store(nil)

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -46,20 +47,14 @@ func (t *turn) append(ctx context.Context, reply *openai.Reply, closed bool) err
 	for _, r := range t.plan.Recalled {
 		turn.Recalled = append(turn.Recalled, store.MessageRef{Seq: r.Seq, N: r.N, From: r.From, To: r.To})
 	}
-	e, save := turn.Exchange()
-	if !save || len(e.Messages) == 0 {
+	d, save := turn.Draft()
+	if !save || len(d.Exchange.Messages) == 0 {
 		t.use(ctx, reply)
 		return nil
 	}
-	a := store.Append{
-		Tenant: t.tenant, Session: t.chat.SessionID, Exchange: e,
-		Mark: t.mark, Replaces: t.view.Replaces, Rebase: turn.Rebase,
-		Usage: t.used(reply), TTL: t.ttl,
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
-	defer cancel()
-	_, err := t.app.shared.Append(ctx, a)
-	return err
+	return t.app.shared.keep(context.WithoutCancel(ctx), journal.Entry{
+		Tenant: t.tenant, Session: t.chat.SessionID, Draft: d, Mark: t.mark, Usage: t.used(reply), TTL: t.ttl,
+	})
 }
 
 // o200k counts a message as it is stored.

@@ -88,6 +88,11 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 		}
 		return a.listSessions(w, r, who)
 	}
+	if r.Method == http.MethodGet {
+		if err := a.shared.catchUp(r.Context(), who.tenant, id); err != nil {
+			return err
+		}
+	}
 	switch {
 	case nested && sub != "messages":
 		return noSuchPath(r)
@@ -104,7 +109,7 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 		}
 		return writeJSON(w, sessionObject(s))
 	case r.Method == http.MethodDelete:
-		if err := a.shared.DeleteSession(r.Context(), who.tenant, id); err != nil {
+		if err := a.shared.deleteSession(r.Context(), who.tenant, id); err != nil {
 			return noSuchSession(err)
 		}
 		return writeJSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})

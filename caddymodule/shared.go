@@ -2,12 +2,13 @@ package caddymodule
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -24,7 +25,8 @@ var opened sync.Map // of *sharedStore
 // under is gone.
 type sharedStore struct {
 	store.Store
-	calibration *calibration // of the models that it was used with
+	journal     *journal.Journal // nil: none
+	calibration *calibration     // of the models that it was used with
 
 	inUse   sync.WaitGroup
 	replies sync.Map // of *tee: the chat replies under way
@@ -41,13 +43,17 @@ type sharedStore struct {
 // about 50,000 messages.
 const recallMemory = 64 << 20
 
-func openShared(ctx context.Context, opener StoreOpener, embedder embed.Embedder) (*sharedStore, error) {
-	v, _, err := stores.LoadOrNew(opener.Location(), func() (caddy.Destructor, error) {
-		s, err := opener.Open(ctx, embedder)
+func (a *App) openShared(ctx context.Context) (*sharedStore, error) {
+	v, _, err := stores.LoadOrNew(a.opener.Location(), func() (caddy.Destructor, error) {
+		s, err := a.opener.Open(ctx, a.embedder)
 		if err != nil {
 			return nil, err
 		}
-		shared := &sharedStore{Store: s, calibration: newCalibration(), recall: memory.NewRecaller(s, recallMemory)}
+		j, err := a.openJournal(ctx, s)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		shared := &sharedStore{Store: s, journal: j, calibration: newCalibration(), recall: memory.NewRecaller(s, recallMemory)}
 		shared.stopping, shared.stop = context.WithCancel(context.Background())
 		opened.Store(shared, nil)
 		return shared, nil
@@ -70,12 +76,12 @@ func (s *sharedStore) Destruct() error {
 	if caddy.Exiting() {
 		s.cutOff()
 		opened.Delete(s)
-		return s.Close()
+		return s.closeAll()
 	}
 	go func() {
 		s.inUse.Wait()
 		opened.Delete(s)
-		_ = s.Close() // nobody is left to be told
+		_ = s.closeAll() // nobody is left to be told
 	}()
 	return nil
 }

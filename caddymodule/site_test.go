@@ -93,6 +93,7 @@ func (s *site) load(o options) {
 	if o.store == "" {
 		o.store = "sqlite " + filepath.Join(s.t.TempDir(), "backstory.db")
 	}
+	o.app = withJournal(s.t, o.store, o.app)
 	if o.keys == "" {
 		o.keys = "key " + acme + " acme enterprise\nkey " + beta + " beta enterprise\nkey " + tiny + " tiny free"
 	}
@@ -143,6 +144,15 @@ func (s *site) load(o options) {
 	}`, o.admin, o.store, o.keys, o.app, o.global, s.log, o.address, o.site, o.behind)
 	s.scheme, _, _ = strings.Cut(o.address, ":")
 	s.run(config)
+}
+
+// withJournal gives a site a journal of its own, where it would have one in the
+// working directory.
+func withJournal(t *testing.T, store, app string) string {
+	if strings.HasPrefix(store, "sqlite") || strings.Contains(app, "journal ") {
+		return app
+	}
+	return app + "\njournal " + filepath.Join(t.TempDir(), "journal.db")
 }
 
 // run runs a Caddyfile with one site.

@@ -1,0 +1,341 @@
+package caddymodule_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/redis"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// saveAndFail lets the flaky store save, and then answer with an error: as when
+// the connection breaks at the wrong moment. hangAppend lets it not answer at all.
+var saveAndFail, hangAppend atomic.Bool
+
+func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
+	switch {
+	case failAppend.Load():
+		return 0, errDown
+	case hangAppend.Load():
+		<-ctx.Done()
+		return 0, ctx.Err()
+	case saveAndFail.Load():
+		_, err := f.Store.Append(ctx, a)
+		if err == nil {
+			err = errDown
+		}
+		return 0, err
+	}
+	return f.Store.Append(ctx, a)
+}
+
+// journaled starts a site on the flaky store with a journal.
+func journaled(t *testing.T, app string) (*site, *fake, options) {
+	t.Helper()
+	upstream := newFake(t)
+	dir := t.TempDir()
+	o := options{
+		upstream: upstream.URL, store: "flaky " + filepath.Join(dir, "b.db"),
+		app:  app + "\njournal " + filepath.Join(dir, "journal.db"),
+		site: "handle /metrics {\nmetrics\n}",
+	}
+	return start(t, o), upstream, o
+}
+
+// waits is how many exchanges wait in the journal.
+func (s *site) waits() float64 { return s.scrape()["backstory_journal_depth"] }
+
+// tells are the messages of a session, as its tenant sees them.
+func (s *site) tells(key, session string) string {
+	s.t.Helper()
+	r := s.ok(s.get(key, "/sessions/"+session+"/messages?limit=100&order=asc"))
+	var b strings.Builder
+	for _, m := range r.get("data").Array() {
+		b.WriteString(m.Get("role").String() + ": " + m.Get("content").String() + "\n")
+	}
+	return b.String()
+}
+
+// notTold fails where a client was told that its exchange wasn't saved.
+func notTold(t *testing.T, r reply) {
+	t.Helper()
+	if r.status != http.StatusOK || r.get("_metadata.memory.saved").Exists() || strings.Contains(r.body, "not-saved") {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+}
+
+func TestTheJournalKeepsWhatTheStoreCanNot(t *testing.T) {
+	s, upstream, o := journaled(t, "")
+	before := s.scrape()
+	s.chat(acme, "one", `"sessionId":"ada-77"`)
+	failAppend.Store(true)
+	defer failAppend.Store(false)
+	notTold(t, s.chat(acme, "two", `"sessionId":"ada-77"`))
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) { writeEvents(w, delta("ok"), finished, done) })
+	notTold(t, s.chat(acme, "other", `"sessionId":"bob","stream":true`))
+	upstream.replyWith(nil)
+	if n := s.waits(); n != 2 {
+		t.Errorf("%v exchanges wait, want 2", n)
+	}
+	// Who goes on with the session would not see what was said: not now.
+	asked := upstream.count()
+	if r := s.post(acme, "/chat/completions", chatBody("three", `"sessionId":"ada-77"`)); r.status != http.StatusServiceUnavailable {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+	if r := s.get(acme, "/sessions/ada-77/messages"); r.status != http.StatusServiceUnavailable {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+	if upstream.count() != asked {
+		t.Error("the model was called")
+	}
+	s.load(o) // a reload keeps what waits
+	if n := s.waits(); n != 2 {
+		t.Errorf("after a reload %v exchanges wait, want 2", n)
+	}
+	failAppend.Store(false)
+	s.chat(acme, "three", `"sessionId":"ada-77"`) // at once: nobody waits for the background
+	if want := "user: one\nassistant: ok\nuser: two\nassistant: ok\nuser: three\n"; upstream.last(t).said() != want {
+		t.Errorf("the router got\n%s", upstream.last(t).said())
+	}
+	eventually(t, "the other session is replayed by itself", func() bool { return s.waits() == 0 })
+	if got := s.tells(acme, "bob"); got != "user: other\nassistant: ok\n" {
+		t.Errorf("the other session holds\n%s", got)
+	}
+	changes := s.scrape().since(before)
+	for event, n := range map[string]float64{"journaled": 2, "replayed": 2, "void": 0, "set_aside": 0} {
+		if got := changes[`backstory_journal_exchanges_total{event="`+event+`"}`]; got != n {
+			t.Errorf("%v were %s, want %v", got, event, n)
+		}
+	}
+	log := s.logged()
+	for _, want := range []string{"the store can't take exchanges", "the journal is empty again"} {
+		if strings.Count(log, want) != 1 {
+			t.Errorf("the log says %d times %q", strings.Count(log, want), want)
+		}
+	}
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, "backstory") && strings.Contains(line, "journal") && !strings.Contains(line, `"request"`) &&
+			(strings.Contains(line, "ada-77") || strings.Contains(line, `two`)) {
+			t.Errorf("the log names a session, or quotes: %s", line)
+		}
+	}
+}
+
+func TestAnExchangeThatTheStoreSavedWithoutSayingSoIsThereOnce(t *testing.T) {
+	s, _, _ := journaled(t, "plan enterprise 1000 {\ntokens_per_month 1M\n}")
+	saveAndFail.Store(true)
+	defer saveAndFail.Store(false)
+	notTold(t, s.chat(acme, "one", `"sessionId":"s"`))
+	if s.waits() != 1 {
+		t.Error("nothing waits: nothing is tested")
+	}
+	saveAndFail.Store(false)
+	eventually(t, "it is replayed", func() bool { return s.waits() == 0 })
+	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\n" {
+		t.Errorf("the session holds\n%s", got)
+	}
+	if got := s.get(acme, "/usage").get("tokens.used").Int(); got != 2 {
+		t.Errorf("%d tokens were counted, want 2", got)
+	}
+}
+
+func TestTheTokensOfAJournaledExchangeAreCounted(t *testing.T) {
+	s, _, _ := journaled(t, "plan enterprise 1000 {\ntokens_per_month 1M\n}")
+	failAppend.Store(true)
+	defer failAppend.Store(false)
+	s.chat(acme, "one", `"sessionId":"s"`)
+	failAppend.Store(false)
+	eventually(t, "it is replayed", func() bool { return s.waits() == 0 })
+	if got := s.get(acme, "/usage").get("tokens.used").Int(); got != 2 {
+		t.Errorf("%d tokens were counted, want 2", got)
+	}
+}
+
+func TestAClientDoesNotWaitForAStoreThatHangs(t *testing.T) {
+	s, _, _ := journaled(t, "")
+	hangAppend.Store(true)
+	defer hangAppend.Store(false)
+	began := time.Now()
+	notTold(t, s.chat(acme, "one", `"sessionId":"s"`))
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("it took %v, and the journal takes over after 2 s", took)
+	}
+	hangAppend.Store(false)
+	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\n" {
+		t.Errorf("the session holds\n%s", got)
+	}
+}
+
+func TestWhatADeletedSessionHasInTheJournalVanishes(t *testing.T) {
+	s, _, _ := journaled(t, "")
+	s.chat(acme, "one", `"sessionId":"s"`)
+	failAppend.Store(true)
+	defer failAppend.Store(false)
+	s.chat(acme, "two", `"sessionId":"s"`)
+	s.chat(acme, "one", `"sessionId":"new"`) // it is in the journal alone
+	for _, session := range []string{"s", "new"} {
+		if r := s.do(s.request("DELETE", "/sessions/"+session, acme, nil)); r.status != http.StatusOK {
+			t.Errorf("delete %s: status %d: %s", session, r.status, r.body)
+		}
+	}
+	if n := s.waits(); n != 0 {
+		t.Errorf("%v exchanges wait", n)
+	}
+	failAppend.Store(false)
+	for _, session := range []string{"s", "new"} {
+		if r := s.get(acme, "/sessions/"+session); r.status != http.StatusNotFound {
+			t.Errorf("%s is there again: %s", session, r.body)
+		}
+	}
+}
+
+// A client that resends its history has the same messages in two requests that
+// are under way at once: whichever is saved last, they are kept once.
+func TestOverlapIsCheckedAgainWhenTheJournalIsReplayed(t *testing.T) {
+	s, upstream, _ := journaled(t, "")
+	failAppend.Store(true)
+	defer failAppend.Store(false)
+	both := make(chan struct{})
+	var arrived atomic.Int32
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
+		if arrived.Add(1) == 2 {
+			close(both)
+		}
+		<-both
+		if strings.Contains(body, "left") {
+			writeReply(w, "to the left")
+			return
+		}
+		writeReply(w, "to the right")
+	})
+	var all sync.WaitGroup
+	for _, way := range []string{"left", "right"} {
+		all.Go(func() {
+			notTold(t, s.post(acme, "/chat/completions", `{"model":"demo/echo","sessionId":"s","messages":[{"role":"user","content":"hi"},`+
+				`{"role":"assistant","content":"hello"},{"role":"user","content":"`+way+`"}]}`))
+		})
+	}
+	all.Wait()
+	if n := s.waits(); n != 2 {
+		t.Errorf("%v exchanges wait, want 2", n)
+	}
+	failAppend.Store(false)
+	got := s.tells(acme, "s")
+	left, right := "user: left\nassistant: to the left\n", "user: right\nassistant: to the right\n"
+	if history := "user: hi\nassistant: hello\n"; got != history+left+right && got != history+right+left {
+		t.Errorf("the session holds\n%s", got)
+	}
+}
+
+func TestTheJournalsPlace(t *testing.T) {
+	t.Chdir(t.TempDir())
+	upstream := newFake(t)
+	s := &site{t: t, log: filepath.Join(t.TempDir(), "log")}
+	there := func() bool {
+		_, err := os.Stat("data/backstory-journal.db")
+		return err == nil
+	}
+	config := func(app string) string {
+		return "{\nadmin off\npersist_config off\nauto_https off\nbackstory {\nkey " + acme + " acme enterprise\n" + app +
+			"\n}\n}\nhttp://127.0.0.1:0 {\nbind 127.0.0.1\nhandle_path /api/v1/* {\nroute {\nbackstory\nreverse_proxy " + upstream.URL + "\n}\n}\n}\n"
+	}
+	for _, app := range []string{"", "store flaky b.db\njournal off"} {
+		run(t, s, config(app))
+		if there() {
+			t.Errorf("with %q there is a journal", app)
+		}
+	}
+	run(t, s, config("store flaky c.db"))
+	if !there() {
+		t.Error("a store that isn't the embedded one has no journal")
+	}
+	for _, app := range []string{"journal", "journal a b", `journal ""`} {
+		if err := validate(config(app)); err == nil || !strings.Contains(err.Error(), "expected: journal <path>|off") {
+			t.Errorf("%q: %v", app, err)
+		}
+	}
+}
+
+func TestTheJournalOutlivesAKillAndTheStore(t *testing.T) {
+	upstream := newFake(t)
+	server := newRedis(t)
+	journal := filepath.Join(t.TempDir(), "journal.db")
+	o := processOptions{
+		upstream: upstream.URL, store: "redis " + server.url + " {\nfiles off\n}", app: "journal " + journal,
+		admin: "off", address: freeAddress(t),
+	}
+	s, process := startProcessWith(t, o)
+	s.chat(acme, "one", `"sessionId":"s"`)
+	s.chat(acme, "one", `"sessionId":"gone"`)
+	// The store goes away while the model thinks.
+	var all sync.WaitGroup
+	var arrived atomic.Int32
+	down := make(chan struct{})
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
+		if arrived.Add(1) == 2 {
+			server.kill()
+			close(down)
+		}
+		<-down
+		writeReply(w, "ok")
+	})
+	for _, session := range []string{"s", "gone"} {
+		all.Go(func() { notTold(t, s.post(acme, "/chat/completions", chatBody("two", `"sessionId":"`+session+`"`))) })
+	}
+	all.Wait()
+	upstream.replyWith(nil)
+	if r := s.post(acme, "/chat/completions", chatBody("three", `"sessionId":"s"`)); r.status != http.StatusServiceUnavailable {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+	if err := process.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = process.Wait()
+
+	server.start()
+	db, err := redis.Open(t.Context(), server.url, redis.Options{NoFiles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.DeleteSession(t.Context(), "acme", "gone"); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = startProcessWith(t, o)
+	s.chat(acme, "three", `"sessionId":"s"`)
+	if want := "user: one\nassistant: ok\nuser: two\nassistant: ok\nuser: three\n"; upstream.last(t).said() != want {
+		t.Errorf("the router got\n%s", upstream.last(t).said())
+	}
+	if r := s.get(acme, "/sessions/gone"); r.status != http.StatusNotFound {
+		t.Errorf("a deleted session is there again: %s", r.body)
+	}
+}
+
+func TestTheJournalIsReplayedWhenRedisIsBack(t *testing.T) {
+	upstream := newFake(t)
+	server := newRedis(t)
+	s := start(t, options{
+		upstream: upstream.URL, store: "redis " + server.url + " {\nfiles off\n}", site: "handle /metrics {\nmetrics\n}",
+	})
+	s.chat(acme, "one", `"sessionId":"s"`)
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
+		server.kill()
+		writeEvents(w, delta("ok"), finished, done)
+	})
+	notTold(t, s.chat(acme, "two", `"sessionId":"s","stream":true`))
+	if n := s.waits(); n != 1 {
+		t.Errorf("%v exchanges wait, want 1", n)
+	}
+	server.start()
+	eventually(t, "it is replayed by itself", func() bool { return s.waits() == 0 })
+	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\nuser: two\nassistant: ok\n" {
+		t.Errorf("the session holds\n%s", got)
+	}
+}

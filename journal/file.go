@@ -1,0 +1,202 @@
+package journal
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+)
+
+// applicationID marks a file as ours: "Bsjl".
+const applicationID = 0x42736a6c
+
+// schema is what a new file is given. Entries are of a store, by the digest of
+// its location, and of a process, by the number of the lock that it holds.
+const schema = `
+CREATE TABLE entries (
+	id INTEGER PRIMARY KEY AUTOINCREMENT,
+	location TEXT NOT NULL,
+	slot INTEGER NOT NULL,
+	tenant TEXT NOT NULL,
+	session BLOB NOT NULL, -- as the client named it
+	added INTEGER NOT NULL, -- ms
+	aside INTEGER NOT NULL DEFAULT 0, -- 1: it can't be saved, and waits for no one
+	record BLOB NOT NULL
+) STRICT;
+CREATE INDEX waiting ON entries (location, slot, tenant, session, id) WHERE aside = 0;
+PRAGMA user_version = 1;`
+
+// file is the journal on the disk.
+type file struct {
+	db       *sql.DB
+	path     string
+	location string
+	slot     int
+	lock     *lock
+}
+
+// row is an entry in the file.
+type row struct {
+	id     int64
+	added  time.Time
+	record []byte
+}
+
+func openFile(ctx context.Context, path, location string) (_ *file, err error) {
+	// An absolute path can't be mistaken for one of SQLite's special names.
+	if path, err = filepath.Abs(path); err != nil {
+		return nil, err
+	}
+	if err := prepare(path); err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(location))
+	f := &file{path: path, location: hex.EncodeToString(sum[:8])}
+	// One connection: what is written here is rare.
+	if f.db, err = openDB(path, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(1)"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.close())
+		}
+	}()
+	if err := f.migrate(ctx); err != nil {
+		return nil, err
+	}
+	for f.slot = range maxSlots {
+		if f.lock, err = acquire(ctx, f.lockPath(f.slot)); f.lock != nil || err != nil {
+			return f, err
+		}
+	}
+	return nil, fmt.Errorf("%d processes use it already; name another file", maxSlots)
+}
+
+// prepare creates the file and the folders above it, for the owner alone.
+func prepare(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func openDB(path string, pragmas ...string) (*sql.DB, error) {
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: url.Values{"_pragma": pragmas}.Encode()}
+	db, err := sql.Open("sqlite", u.String())
+	if err == nil {
+		db.SetMaxOpenConns(1)
+	}
+	return db, err
+}
+
+// migrate gives a new file its schema, and refuses one that isn't ours.
+func (f *file) migrate(ctx context.Context) error {
+	c, err := f.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := c.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	defer c.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`) // no more than an error once it is committed
+	var tables, application, version int
+	for query, to := range map[string]*int{
+		`SELECT count(*) FROM sqlite_schema`: &tables, `PRAGMA application_id`: &application, `PRAGMA user_version`: &version,
+	} {
+		if err := c.QueryRowContext(ctx, query).Scan(to); err != nil {
+			return err
+		}
+	}
+	switch {
+	case tables > 0 && application != applicationID:
+		return errors.New("it is the database of something else; name another file")
+	case version > 1:
+		return fmt.Errorf("its schema is version %d, and this program knows 1; run a newer one", version)
+	case version == 1:
+		return nil
+	}
+	_, err = c.ExecContext(ctx, fmt.Sprintf("%s\nPRAGMA application_id = %d;\nCOMMIT;", schema, applicationID))
+	return err
+}
+
+func (f *file) close() error {
+	var err error
+	if f.lock != nil {
+		err = f.lock.release()
+	}
+	return errors.Join(err, f.db.Close())
+}
+
+// add writes an entry, and waits until it is on the disk.
+func (f *file) add(ctx context.Context, n name, now time.Time, record []byte) error {
+	_, err := f.db.ExecContext(ctx, `INSERT INTO entries (location, slot, tenant, session, added, record) VALUES (?, ?, ?, ?, ?, ?)`,
+		f.location, f.slot, n.tenant, []byte(n.session), now.UnixMilli(), record)
+	return err
+}
+
+// first is the entry of a session that has waited longest.
+func (f *file) first(ctx context.Context, n name) (r row, ok bool, err error) {
+	var added int64
+	err = f.db.QueryRowContext(ctx, `SELECT id, added, record FROM entries
+		WHERE location = ? AND slot = ? AND tenant = ? AND session = ? AND aside = 0 ORDER BY id LIMIT 1`,
+		f.location, f.slot, n.tenant, []byte(n.session)).Scan(&r.id, &added, &r.record)
+	if errors.Is(err, sql.ErrNoRows) {
+		return r, false, nil
+	}
+	r.added = time.UnixMilli(added)
+	return r, err == nil, err
+}
+
+// remove removes an entry, and reports whether it was there.
+func (f *file) remove(ctx context.Context, id int64) (bool, error) {
+	return f.change(ctx, `DELETE FROM entries WHERE id = ?`, id)
+}
+
+// setAside lets an entry wait no longer, and reports whether it did.
+func (f *file) setAside(ctx context.Context, id int64) (bool, error) {
+	return f.change(ctx, `UPDATE entries SET aside = 1 WHERE id = ? AND aside = 0`, id)
+}
+
+func (f *file) change(ctx context.Context, query string, id int64) (bool, error) {
+	result, err := f.db.ExecContext(ctx, query, id)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// drop removes what there is of a session, or of a tenant where the session is
+// empty. It returns the session of each entry that waited here.
+func (f *file) drop(ctx context.Context, n name) (dropped []name, err error) {
+	rows, err := f.db.QueryContext(ctx, `DELETE FROM entries WHERE location = ?1 AND tenant = ?2 AND (?3 = x'' OR session = ?3)
+		RETURNING session, slot = ?4 AND aside = 0`, f.location, n.tenant, []byte(n.session), f.slot)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var session []byte
+		var waited bool
+		if err := rows.Scan(&session, &waited); err != nil {
+			return dropped, err
+		}
+		if waited {
+			dropped = append(dropped, name{n.tenant, string(session)})
+		}
+	}
+	return dropped, rows.Err()
+}

@@ -1,0 +1,252 @@
+// Package journal keeps exchanges that a store could not take, and gives them
+// to it when it is back: nothing that was paid for is lost.
+//
+// An exchange enters in Add, and is on the disk when that returns. It leaves
+// when the store has it, or says that its session was deleted. Exchanges of one
+// session are given to the store in the order in which they came, and one after
+// the other; sessions don't wait for one another. An exchange may be given to
+// the store twice, where the store had saved it and couldn't say so, or the
+// process died in between: the store knows it by its ID.
+//
+// What the store was to check when the exchange came, it checks when it gets it:
+// whether the session was deleted since the request began, by the mark that the
+// request saw; and what others have saved of the same conversation since, by
+// memory.Draft.Rebase, for which the digests of that conversation are kept too.
+//
+// One SQLite file serves any number of processes and stores. Each process
+// replays what it wrote itself, and what dead ones have left.
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// Entry is an exchange that waits for the store.
+type Entry struct {
+	Tenant, Session string
+	Draft           memory.Draft
+	// Mark, Usage and TTL are as in store.Append.
+	Mark  store.Mark
+	Usage store.Used
+	TTL   time.Duration
+}
+
+// Append is what the store is asked.
+func (e *Entry) Append() store.Append {
+	return store.Append{
+		Tenant: e.Tenant, Session: e.Session, Exchange: e.Draft.Exchange, Mark: e.Mark,
+		Rebase: e.Draft.Rebase, Replaces: e.Draft.Replaces, TTL: e.TTL, Usage: e.Usage,
+	}
+}
+
+// Store is what the journal asks of a store.
+type Store interface {
+	Append(ctx context.Context, a store.Append) (int64, error)
+	Ping(ctx context.Context) error
+}
+
+// Options adjust a Journal.
+type Options struct {
+	// Location tells stores apart that share the file.
+	Location string
+	// First and Longest are the pauses between attempts while the store is
+	// down: the first one, and what they grow to. Defaults: 500 ms, 15 s.
+	First, Longest time.Duration
+	// Now tells the time. Default: time.Now.
+	Now func() time.Time
+	// Notify, where set, is told what becomes of exchanges. It must not block.
+	Notify func(Event)
+}
+
+// Event is something that happened to an exchange.
+type Event struct {
+	What What
+	// Depth is how many exchanges wait after it.
+	Depth int
+	// Err is why an exchange was set aside.
+	Err error
+}
+
+// What happened to an exchange.
+type What int
+
+const (
+	// Journaled exchanges wait for the store.
+	Journaled What = iota
+	// Replayed exchanges are in the store.
+	Replayed
+	// Void exchanges were of a session that has been deleted.
+	Void
+	// SetAside exchanges can't be saved. They stay in the file, and are not
+	// tried again.
+	SetAside
+)
+
+// String names it as metrics do.
+func (w What) String() string { return [...]string{"journaled", "replayed", "void", "set_aside"}[w] }
+
+// Journal holds exchanges until the store takes them. It is safe for concurrent
+// use.
+type Journal struct {
+	file  *file
+	store Store
+	opts  Options
+
+	mu     sync.Mutex
+	queues map[name]*queue
+	depth  atomic.Int64
+	saved  atomic.Int64 // exchanges that the store has taken, from us or others
+
+	added, back chan struct{} // to the loop: something came; the store is back
+	stopping    context.Context
+	stop        context.CancelFunc
+	stopped     chan struct{}
+}
+
+type name struct{ tenant, session string }
+
+// queue is a session's part of the journal.
+type queue struct {
+	name
+	n    int           // entries that wait; guarded by Journal.mu
+	turn chan struct{} // holds one element while the session is replayed
+
+	// Of the exchange that failed last, by whoever has the turn.
+	head  int64
+	since time.Time
+	seen  int64 // Journal.saved at its last failure
+}
+
+// Open opens the journal in the file at path, creates it where it isn't there,
+// and begins to replay what it holds.
+func Open(ctx context.Context, path string, s Store, o Options) (*Journal, error) {
+	if o.First == 0 {
+		o.First = 500 * time.Millisecond
+	}
+	if o.Longest == 0 {
+		o.Longest = 15 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Notify == nil {
+		o.Notify = func(Event) {}
+	}
+	f, err := openFile(ctx, path, o.Location)
+	if err != nil {
+		return nil, fmt.Errorf("journal: open %s: %w", path, err)
+	}
+	j := &Journal{
+		file: f, store: s, opts: o, queues: map[name]*queue{},
+		added: make(chan struct{}, 1), back: make(chan struct{}, 1), stopped: make(chan struct{}),
+	}
+	j.stopping, j.stop = context.WithCancel(context.Background())
+	// Ahead of the first request: it must see what an earlier process left.
+	if err := errors.Join(f.own(ctx, j.more), f.take(ctx, j.more, j.less)); err != nil {
+		j.stop()
+		return nil, errors.Join(fmt.Errorf("journal: open %s: %w", path, err), f.close())
+	}
+	go j.loop()
+	return j, nil
+}
+
+// Close ends the replay and closes the file. What waits stays in it.
+func (j *Journal) Close() error {
+	j.stop()
+	<-j.stopped
+	return j.file.close()
+}
+
+// Depth is how many exchanges wait for the store.
+func (j *Journal) Depth() int { return int(j.depth.Load()) }
+
+// Holds reports whether exchanges of the session wait: new ones go behind them,
+// by Add, and who wants to read the session has them replayed first.
+func (j *Journal) Holds(tenant, session string) bool {
+	if j.depth.Load() == 0 {
+		return false
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.queues[name{tenant, session}] != nil
+}
+
+// Saved tells the journal that the store has taken an exchange from others: what
+// it refuses then isn't refused because it is down.
+func (j *Journal) Saved() { j.saved.Add(1) }
+
+// Add puts an exchange at the end of the journal. When it returns, the exchange
+// is on the disk.
+func (j *Journal) Add(ctx context.Context, e Entry) error {
+	record, err := encode(&e)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	n := name{e.Tenant, e.Session}
+	// From now on, what others save of the session goes behind it.
+	j.more(n)
+	if err := j.file.add(ctx, n, j.opts.Now(), record); err != nil {
+		j.less(n)
+		return fmt.Errorf("journal: %w", err)
+	}
+	j.opts.Notify(Event{What: Journaled, Depth: j.Depth()})
+	poke(j.added)
+	return nil
+}
+
+// Drop forgets the exchanges of a session that was deleted, or of a whole tenant
+// where session is empty: those too that were set aside.
+func (j *Journal) Drop(ctx context.Context, tenant, session string) error {
+	dropped, err := j.file.drop(ctx, name{tenant, session})
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	for _, n := range dropped {
+		j.less(n)
+		j.opts.Notify(Event{What: Void, Depth: j.Depth()})
+	}
+	return nil
+}
+
+// more counts an entry of a session in.
+func (j *Journal) more(n name) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q := j.queues[n]
+	if q == nil {
+		q = &queue{name: n, turn: make(chan struct{}, 1)}
+		j.queues[n] = q
+	}
+	q.n++
+	j.depth.Add(1)
+}
+
+// less counts an entry of a session out.
+func (j *Journal) less(n name) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	q := j.queues[n]
+	if q == nil {
+		return
+	}
+	if q.n--; q.n == 0 {
+		delete(j.queues, n)
+	}
+	j.depth.Add(-1)
+}
+
+// poke tells the loop, unless it has yet to hear of the last time.
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

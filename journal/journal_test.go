@@ -1,0 +1,356 @@
+package journal_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/backstory-proxy/backstory/journal"
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+var errDown = errors.New("down")
+
+// fake is a store that does what a test says.
+type fake struct {
+	mu     sync.Mutex
+	down   bool
+	refuse map[string]error // by exchange ID
+	got    []string         // session/ID
+	tries  int
+}
+
+func (f *fake) Append(_ context.Context, a store.Append) (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tries++
+	if f.down {
+		return 0, errDown
+	}
+	if err := f.refuse[a.Exchange.ID]; err != nil {
+		return 0, err
+	}
+	f.got = append(f.got, a.Session+"/"+a.Exchange.ID)
+	return int64(len(f.got)), nil
+}
+
+func (f *fake) Ping(context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.down {
+		return errDown
+	}
+	return nil
+}
+
+func (f *fake) set(do func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	do()
+}
+
+func (f *fake) saved() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.got, " ")
+}
+
+func (f *fake) tried() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tries
+}
+
+// clock is a time that tests set, and events are what a journal told.
+type clock struct {
+	mu     sync.Mutex
+	now    time.Time
+	events []string
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func (c *clock) note(e journal.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.events = append(c.events, fmt.Sprint(e.What, " ", e.Depth))
+}
+
+func (c *clock) told(event string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Contains(c.events, event)
+}
+
+func open(t *testing.T, path string, s journal.Store, c *clock) *journal.Journal {
+	t.Helper()
+	if c == nil {
+		c = &clock{now: time.Now()}
+	}
+	j, err := journal.Open(t.Context(), path, s, journal.Options{
+		Location: "here", First: time.Millisecond, Longest: time.Millisecond, Now: c.Now, Notify: c.note,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() }) // tests close some themselves
+	return j
+}
+
+func entry(session, id string) journal.Entry {
+	return journal.Entry{Tenant: "acme", Session: session, Draft: memory.Draft{
+		Exchange: store.Exchange{ID: id, Messages: []store.Message{{JSON: []byte(`{"role":"assistant","content":"x"}`)}}},
+	}}
+}
+
+func add(t *testing.T, j *journal.Journal, entries ...journal.Entry) {
+	t.Helper()
+	for _, e := range entries {
+		if err := j.Add(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("it never happened: %s", what)
+}
+
+func TestWhatWaitsIsReplayedInOrderWhenTheStoreIsBack(t *testing.T) {
+	s, c := &fake{down: true}, &clock{now: time.Now()}
+	j := open(t, filepath.Join(t.TempDir(), "j.db"), s, c)
+	add(t, j, entry("s", "1"), entry("s", "2"), entry("s", "3"))
+	eventually(t, "the store is asked more than once", func() bool { return s.tried() > 1 })
+	if j.Depth() != 3 || !j.Holds("acme", "s") || j.Holds("acme", "other") || j.Holds("beta", "s") {
+		t.Errorf("depth %d", j.Depth())
+	}
+	if err := j.Replay(t.Context(), "acme", "s"); !errors.Is(err, errDown) {
+		t.Errorf("to replay now: %v", err)
+	}
+	s.set(func() { s.down = false })
+	eventually(t, "all is told to be replayed", func() bool { return c.told("replayed 0") })
+	if got := s.saved(); got != "s/1 s/2 s/3" || j.Depth() != 0 || j.Holds("acme", "s") {
+		t.Errorf("the store has %q, depth %d", got, j.Depth())
+	}
+}
+
+func TestASessionIsReplayedAtOnceForWhoReadsIt(t *testing.T) {
+	s := &fake{down: true}
+	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "j.db"), s, journal.Options{First: time.Hour, Longest: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	add(t, j, entry("a", "1"), entry("b", "2"), entry("a", "3"))
+	s.set(func() { s.down = false })
+	if err := j.Replay(t.Context(), "acme", "a"); err != nil || !strings.HasPrefix(s.saved(), "a/1 a/3") {
+		t.Errorf("%v; the store has %q", err, s.saved())
+	}
+	// That it worked says that the store is back: the pause is over.
+	eventually(t, "the other session is replayed, too", func() bool { return s.saved() == "a/1 a/3 b/2" })
+}
+
+func TestWhatWaitsSurvives(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sub", "j.db")
+	down := &fake{down: true}
+	j := open(t, path, down, nil)
+	add(t, j, entry("s\x00\xff", "1"), entry("s\x00\xff", "2"))
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Add(t.Context(), entry("s", "late")); err == nil {
+		t.Error("a closed journal took an exchange")
+	}
+	s := &fake{down: true}
+	j = open(t, path, s, nil)
+	if !j.Holds("acme", "s\x00\xff") || j.Depth() != 2 {
+		t.Errorf("depth %d: the first request would not see what waits", j.Depth())
+	}
+	s.set(func() { s.down = false })
+	eventually(t, "it is replayed", func() bool { return s.saved() == "s\x00\xff/1 s\x00\xff/2" })
+}
+
+func TestEachProcessReplaysItsOwn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	one, other := &fake{down: true}, &fake{}
+	first := open(t, path, one, nil)
+	add(t, first, entry("s", "1"))
+	second := open(t, path, other, nil)
+	add(t, second, entry("t", "2"))
+	eventually(t, "the second replays its own", func() bool { return second.Depth() == 0 })
+	if got := other.saved(); got != "t/2" {
+		t.Errorf("the second replayed %q", got)
+	}
+	// Another store's, in the same file.
+	elsewhere, err := journal.Open(t.Context(), path, other, journal.Options{Location: "elsewhere"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if elsewhere.Depth() != 0 {
+		t.Error("a journal took what is another store's")
+	}
+	_ = elsewhere.Close()
+
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	third := &fake{down: true}
+	j := open(t, path, third, nil) // in the place of the first
+	if j.Depth() != 1 {
+		t.Errorf("depth %d", j.Depth())
+	}
+	_ = j.Close()
+	_ = second.Close()
+	j = open(t, path, &fake{}, nil)
+	eventually(t, "nothing is left", func() bool { return j.Depth() == 0 })
+}
+
+func TestWhatADeadProcessLeftIsTakenOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	keep := open(t, path, &fake{}, nil) // holds the first place
+	down := &fake{down: true}
+	dead := open(t, path, down, nil)
+	add(t, dead, entry("s", "1"), entry("s", "2"))
+	_ = dead.Close()
+	_ = keep.Close()
+	s := &fake{}
+	open(t, path, s, nil)
+	eventually(t, "it is replayed by another", func() bool { return s.saved() == "s/1 s/2" })
+}
+
+func TestADeletedSessionsExchangesVanish(t *testing.T) {
+	s, c := &fake{refuse: map[string]error{"1": store.ErrDeleted}}, &clock{now: time.Now()}
+	path := filepath.Join(t.TempDir(), "j.db")
+	j := open(t, path, s, c)
+	add(t, j, entry("s", "1"))
+	eventually(t, "it is void", func() bool { return c.told("void 0") })
+
+	s.set(func() { s.down = true })
+	add(t, j, entry("s", "2"), entry("t", "3"), entry("u", "4"))
+	if err := j.Drop(t.Context(), "acme", "s"); err != nil || j.Holds("acme", "s") || j.Depth() != 2 {
+		t.Errorf("drop a session: %v, depth %d", err, j.Depth())
+	}
+	if err := j.Drop(t.Context(), "acme", ""); err != nil || j.Depth() != 0 {
+		t.Errorf("drop a tenant: %v, depth %d", err, j.Depth())
+	}
+	if n := rows(t, path); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestWhatCanNotBeSavedIsSetAside(t *testing.T) {
+	bad := errors.New("wrong type")
+	s, c := &fake{refuse: map[string]error{"1": bad}}, &clock{now: time.Now()}
+	j := open(t, filepath.Join(t.TempDir(), "j.db"), s, c)
+	add(t, j, entry("s", "1"), entry("s", "2"), entry("t", "3"))
+	eventually(t, "the other session is replayed", func() bool { return s.saved() == "t/3" })
+	c.pass(time.Hour)
+	n := s.tried()
+	eventually(t, "it is tried on", func() bool { return s.tried() > n+2 })
+	c.pass(24 * time.Hour)
+	n = s.tried()
+	eventually(t, "it is tried on, for as long as nothing shows that it is the only one", func() bool { return s.tried() > n+2 })
+	if c.told("set_aside 1") {
+		t.Fatal("it was given up while the store may have been down")
+	}
+	j.Saved()
+	eventually(t, "it is set aside, and what stood behind it is saved", func() bool { return s.saved() == "t/3 s/2" && j.Depth() == 0 })
+	if !c.told("set_aside 1") {
+		t.Errorf("told: %q", c.events)
+	}
+}
+
+func TestACorruptEntryBlocksNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	j := open(t, path, &fake{down: true}, nil)
+	add(t, j, entry("s", "1"), entry("s", "2"))
+	_ = j.Close()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`UPDATE entries SET record = x'00ff' WHERE id = 1`); err != nil {
+		t.Fatal(err)
+	}
+	_ = db.Close()
+	s := &fake{}
+	j = open(t, path, s, nil)
+	eventually(t, "the rest is replayed", func() bool { return s.saved() == "s/2" && j.Depth() == 0 })
+	_ = j.Close()
+	if n := rows(t, path); n != 1 {
+		t.Errorf("%d rows are left, want the corrupt one", n)
+	}
+	if j = open(t, path, &fake{down: true}, nil); j.Depth() != 0 {
+		t.Error("what was set aside waits again")
+	}
+}
+
+func TestWhatIsOlderThanTheStoresMemoryOfDeletionsIsSetAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	c := &clock{now: time.Now()}
+	j := open(t, path, &fake{down: true}, c)
+	add(t, j, entry("s", "1"))
+	_ = j.Close()
+	c.pass(30 * 24 * time.Hour)
+	s := new(fake)
+	open(t, path, s, c)
+	eventually(t, "it is set aside", func() bool { return c.told("set_aside 0") })
+	if got := s.saved(); got != "" {
+		t.Errorf("the store was given %q", got)
+	}
+}
+
+func TestAFileOfSomethingElseIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "other.db")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`CREATE TABLE sessions (id)`); err != nil {
+		t.Fatal(err)
+	}
+	_ = db.Close()
+	if _, err := journal.Open(t.Context(), path, &fake{}, journal.Options{}); err == nil || !strings.Contains(err.Error(), "name another file") {
+		t.Errorf("%v", err)
+	}
+}
+
+// rows is how many entries the file has.
+func rows(t *testing.T, path string) (n int) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow(`SELECT count(*) FROM entries`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
