@@ -196,6 +196,30 @@ func TestWhatADeletedSessionHasInTheJournalVanishes(t *testing.T) {
 	}
 }
 
+func TestWhatEndsLaterStandsBehindWhatWaits(t *testing.T) {
+	s, upstream, _ := journaled(t, "")
+	arrived, release := make(chan struct{}), make(chan struct{})
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
+		if strings.Contains(body, "slow") {
+			close(arrived)
+			<-release
+		}
+		writeReply(w, "ok")
+	})
+	var slow sync.WaitGroup
+	slow.Go(func() { notTold(t, s.post(acme, "/chat/completions", chatBody("slow", `"sessionId":"s"`))) })
+	<-arrived
+	failAppend.Store(true)
+	defer failAppend.Store(false)
+	s.chat(acme, "quick", `"sessionId":"s"`)
+	failAppend.Store(false) // and now the other one could be saved at once
+	close(release)
+	slow.Wait()
+	if got := s.tells(acme, "s"); got != "user: quick\nassistant: ok\nuser: slow\nassistant: ok\n" {
+		t.Errorf("the session holds\n%s", got)
+	}
+}
+
 // A client that resends its history has the same messages in two requests that
 // are under way at once: whichever is saved last, they are kept once.
 func TestOverlapIsCheckedAgainWhenTheJournalIsReplayed(t *testing.T) {

@@ -175,9 +175,10 @@ func TestReloadsLeakNothing(t *testing.T) {
 	// Caddy itself keeps the idle connections of a reverse_proxy that is gone
 	// for two minutes.
 	behind := "rewrite * /v1{uri}\nreverse_proxy " + upstream.URL + " {\ntransport http {\nkeepalive off\n}\n}"
-	o := options{behind: behind, store: "sqlite " + filepath.Join(t.TempDir(), "b.db")}
+	journal := "journal " + filepath.Join(t.TempDir(), "journal.db")
+	o := options{behind: behind, store: "sqlite " + filepath.Join(t.TempDir(), "b.db"), app: journal}
 	s := start(t, o)
-	other := options{behind: behind, store: "sqlite " + filepath.Join(t.TempDir(), "c.db")}
+	other := options{behind: behind, store: "sqlite " + filepath.Join(t.TempDir(), "c.db"), app: journal}
 	leaks(t, func(i int) {
 		if i%2 == 0 { // the same store goes on, or another one takes its place
 			s.load(o)
@@ -207,6 +208,7 @@ func TestConfigurationsThatFailLeakNothing(t *testing.T) {
 		"the site's address is taken":        site(taken.Addr().String(), ours, ""),
 		"the same, with a store of its own":  site(taken.Addr().String(), theirs, ""),
 		"the store can't be opened":          site("127.0.0.1:0", "store sqlite "+notADir, ""),
+		"the journal can't be opened":        site("127.0.0.1:0", theirs+"\njournal "+notADir, ""),
 		"a tenant's name that can't be one":  site("127.0.0.1:0", ours+"\nkey j Acme! pro", ""),
 		"a certificate that can't be loaded": site("127.0.0.1:0", theirs, "reverse_proxy https://x {\ntransport http {\ntls_client_auth /nowhere.crt /nowhere.key\n}\n}"),
 	} {

@@ -147,12 +147,13 @@ func (f *file) add(ctx context.Context, n name, now time.Time, record []byte) er
 	return err
 }
 
-// first is the entry of a session that has waited longest.
-func (f *file) first(ctx context.Context, n name) (r row, ok bool, err error) {
+// next is the entry of a session that has waited longest, of those that follow
+// the one with the id after.
+func (f *file) next(ctx context.Context, n name, after int64) (r row, ok bool, err error) {
 	var added int64
 	err = f.db.QueryRowContext(ctx, `SELECT id, added, record FROM entries
-		WHERE location = ? AND slot = ? AND tenant = ? AND session = ? AND aside = 0 ORDER BY id LIMIT 1`,
-		f.location, f.slot, n.tenant, []byte(n.session)).Scan(&r.id, &added, &r.record)
+		WHERE location = ? AND slot = ? AND tenant = ? AND session = ? AND id > ? AND aside = 0 ORDER BY id LIMIT 1`,
+		f.location, f.slot, n.tenant, []byte(n.session), after).Scan(&r.id, &added, &r.record)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, false, nil
 	}

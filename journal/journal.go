@@ -119,7 +119,12 @@ type queue struct {
 	n    int           // entries that wait; guarded by Journal.mu
 	turn chan struct{} // holds one element while the session is replayed
 
-	// Of the exchange that failed last, by whoever has the turn.
+	// What follows is guarded by turn.
+
+	// visible is the last entry that the store has, though it hasn't confirmed
+	// it: it stays, but who reads the session need not wait for it.
+	visible int64
+	// Of the exchange that failed last:
 	head  int64
 	since time.Time
 	seen  int64 // Journal.saved at its last failure

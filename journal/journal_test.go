@@ -23,6 +23,7 @@ var errDown = errors.New("down")
 type fake struct {
 	mu     sync.Mutex
 	down   bool
+	lonely bool             // its replicas are gone
 	refuse map[string]error // by exchange ID
 	got    []string         // session/ID
 	tries  int
@@ -38,7 +39,12 @@ func (f *fake) Append(_ context.Context, a store.Append) (int64, error) {
 	if err := f.refuse[a.Exchange.ID]; err != nil {
 		return 0, err
 	}
-	f.got = append(f.got, a.Session+"/"+a.Exchange.ID)
+	if id := a.Session + "/" + a.Exchange.ID; !slices.Contains(f.got, id) {
+		f.got = append(f.got, id)
+	}
+	if f.lonely {
+		return 0, store.ErrUnconfirmed
+	}
 	return int64(len(f.got)), nil
 }
 
@@ -174,6 +180,29 @@ func TestASessionIsReplayedAtOnceForWhoReadsIt(t *testing.T) {
 	}
 	// That it worked says that the store is back: the pause is over.
 	eventually(t, "the other session is replayed, too", func() bool { return s.saved() == "a/1 a/3 b/2" })
+}
+
+func TestWhatIsSavedButUnconfirmedStaysAndCanBeRead(t *testing.T) {
+	s, c := &fake{down: true}, &clock{now: time.Now()}
+	j := open(t, filepath.Join(t.TempDir(), "j.db"), s, c)
+	add(t, j, entry("s", "1"), entry("s", "2"))
+	s.set(func() { s.down, s.lonely = false, true })
+	if err := j.Replay(t.Context(), "acme", "s"); err != nil || s.saved() != "s/1 s/2" || j.Depth() != 2 {
+		t.Errorf("%v; the store has %q, depth %d", err, s.saved(), j.Depth())
+	}
+	c.pass(24 * time.Hour)
+	j.Saved()
+	n := s.tried()
+	eventually(t, "confirmation is asked for again", func() bool { return s.tried() > n+2 })
+	add(t, j, entry("s", "3"))
+	if err := j.Replay(t.Context(), "acme", "s"); err != nil || s.saved() != "s/1 s/2 s/3" {
+		t.Errorf("%v; the store has %q", err, s.saved())
+	}
+	s.set(func() { s.lonely = false })
+	eventually(t, "they are confirmed", func() bool { return j.Depth() == 0 })
+	if c.told("set_aside 1") || c.told("set_aside 2") {
+		t.Error("what was saved was set aside")
+	}
 }
 
 func TestWhatWaitsSurvives(t *testing.T) {

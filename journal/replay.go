@@ -71,7 +71,7 @@ func (j *Journal) pass() bool {
 	}
 	j.mu.Unlock()
 	for _, q := range queues {
-		if err := j.replay(ctx, q); err != nil {
+		if err := j.replay(ctx, q, false); err != nil {
 			done = false
 			ping, cancel := context.WithTimeout(ctx, tryTimeout)
 			down := j.store.Ping(ping)
@@ -84,8 +84,8 @@ func (j *Journal) pass() bool {
 	return done
 }
 
-// Replay gives the store what waits of a session. If it returns nil, the store
-// has all that was added before.
+// Replay gives the store what waits of a session. If it returns nil, who reads
+// the session finds all that was added before.
 func (j *Journal) Replay(ctx context.Context, tenant, session string) error {
 	j.mu.Lock()
 	q := j.queues[name{tenant, session}]
@@ -93,29 +93,43 @@ func (j *Journal) Replay(ctx context.Context, tenant, session string) error {
 	if q == nil {
 		return nil
 	}
-	err := j.replay(ctx, q)
+	err := j.replay(ctx, q, true)
 	if err == nil {
 		poke(j.back)
 	}
 	return err
 }
 
-func (j *Journal) replay(ctx context.Context, q *queue) error {
+// replay gives the store what waits of a session, in order; for a reader, less
+// what can be read already.
+func (j *Journal) replay(ctx context.Context, q *queue, reader bool) error {
 	select {
 	case q.turn <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	defer func() { <-q.turn }()
+	var after int64
+	if reader {
+		after = q.visible
+	}
+	var unconfirmed error
 	for {
-		r, ok, err := j.file.first(ctx, q.name)
-		if err != nil {
+		r, ok, err := j.file.next(ctx, q.name, after)
+		switch {
+		case err != nil:
 			return fmt.Errorf("journal: %w", err)
-		}
-		if !ok {
+		case !ok && reader:
 			return nil
+		case !ok:
+			return unconfirmed
 		}
-		if err := j.settle(ctx, q, &r); err != nil {
+		err = j.settle(ctx, q, &r)
+		if errors.Is(err, store.ErrUnconfirmed) && r.id > q.visible {
+			unconfirmed, after, q.visible = err, r.id, r.id
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -138,7 +152,7 @@ func (j *Journal) settle(ctx context.Context, q *queue, r *row) error {
 	switch {
 	case errors.Is(err, store.ErrDeleted):
 		what = Void
-	case err != nil && ctx.Err() == nil && j.hopeless(q, r.id):
+	case err != nil && !errors.Is(err, store.ErrUnconfirmed) && ctx.Err() == nil && j.hopeless(q, r.id):
 		return j.setAside(q, r, err)
 	case err != nil:
 		return err

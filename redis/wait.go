@@ -7,11 +7,13 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // errTooFewReplicas is where an exchange is on the primary, and not on as many
 // replicas as were asked for. Appending it again is safe.
-var errTooFewReplicas = errors.New("too few replicas confirmed the exchange")
+var errTooFewReplicas = fmt.Errorf("%w: too few replicas confirmed the exchange", store.ErrUnconfirmed)
 
 const (
 	// redirects is how often an append is sent to a slot's server, which may

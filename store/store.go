@@ -25,6 +25,10 @@ var (
 	// wants to save into it began, or that the file was deleted while its
 	// chunks were being added.
 	ErrDeleted = errors.New("deleted meanwhile")
+	// ErrUnconfirmed says that an exchange was saved, and everyone sees it,
+	// but that a failover may still lose it. Appending it again tries again to
+	// make it safe.
+	ErrUnconfirmed = errors.New("saved, but not on as many servers as asked for")
 )
 
 // Store is all of it. Implementations are safe for concurrent use.
