@@ -49,9 +49,11 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 	if user < 0 { // nowhere to quote anything
 		return nil, nil
 	}
-	// Stored counts are by o200k_base; the share is in tokens of the model.
+	// Stored counts are by o200k_base; the share is in tokens of the model. An
+	// eighth more is asked for than may fit: a message took more than a quote
+	// of it takes.
 	const sample = 1 << 10
-	budget := (d.Recall - prompt.RecallOverhead) * sample / t.model.Raise(sample)
+	budget := (d.Recall - prompt.RecallOverhead) * 9 / 8 * sample / t.model.Raise(sample)
 	if budget <= 0 {
 		return nil, nil
 	}
@@ -69,15 +71,7 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 	for i, h := range hits {
 		refs[i] = store.MessageRef{Seq: h.Seq, N: h.N, From: h.From, To: h.To}
 	}
-	found, err := t.quotable(ctx, d.First, g, refs)
-	for i := range found {
-		r := &found[i]
-		h := slices.IndexFunc(hits, func(h recall.Hit) bool { return h.Seq == r.Seq && h.N == r.N && h.From == r.From })
-		if h >= 0 {
-			r.Tokens = t.model.Raise(hits[h].Tokens)
-		}
-	}
-	return found, err
+	return t.quotable(ctx, d.First, g, refs)
 }
 
 // supplied is the oldest message that the request gets in place, or carries

@@ -16,7 +16,6 @@ type Recalled struct {
 	Speaker  string
 	Time     time.Time
 	Text     string // all that the message says
-	Tokens   int    // about what it takes to quote it
 }
 
 // reminder says what the messages are. Both sides have said them in this
@@ -38,17 +37,26 @@ const (
 const sitting = 30 * time.Minute
 
 // remembered returns the messages that fit into a budget, in the order of the
-// session, and the text that quotes them. They come best first; those that are
-// too much are the last ones.
+// session, and the text that quotes them. They come best first; one that is too
+// long makes room for shorter ones behind it.
 func remembered(recalled []Recalled, budget int, count func(string) int) (fit []Recalled, text string, tokens int) {
-	for fit = recalled; len(fit) > 0; {
+	left := budget - RecallOverhead
+	for i := range recalled {
+		r := &recalled[i]
+		cost := count(r.line())
+		if !slices.ContainsFunc(fit, r.near) {
+			cost += SittingTokens
+		}
+		if cost <= left {
+			left -= cost
+			fit = append(fit, *r)
+		}
+	}
+	for ; len(fit) > 0; fit = fit[:len(fit)-1] {
 		ordered := inOrder(fit)
 		text = quotedMessages(ordered)
 		if tokens = count(text); tokens <= budget {
 			return ordered, text, tokens
-		}
-		for over := tokens - budget; over > 0 && len(fit) > 0; fit = fit[:len(fit)-1] {
-			over -= max(1, fit[len(fit)-1].Tokens)
 		}
 	}
 	return nil, "", 0
@@ -65,13 +73,15 @@ func inOrder(recalled []Recalled) []Recalled {
 	for _, r := range sorted {
 		if n := len(joined); n > 0 && joined[n-1].sameMessage(&r) && r.From <= joined[n-1].To {
 			joined[n-1].To = max(joined[n-1].To, r.To)
-			joined[n-1].Tokens += r.Tokens
 			continue
 		}
 		joined = append(joined, r)
 	}
 	return joined
 }
+
+// near reports whether a message is of the same sitting.
+func (r *Recalled) near(other Recalled) bool { return r.Time.Sub(other.Time).Abs() < sitting }
 
 func (r *Recalled) sameMessage(other *Recalled) bool { return r.Seq == other.Seq && r.N == other.N }
 
@@ -93,10 +103,15 @@ func quotedMessages(messages []Recalled) string {
 			b.WriteString(m.Time.UTC().Format("[2006-01-02 15:04]\n"))
 		}
 		last = m.Time
-		b.WriteString(oneLine(m.Speaker) + ": " + indent.Replace(strings.TrimSpace(m.part())) + "\n")
+		b.WriteString(m.line())
 	}
 	b.WriteString("<<<end " + mark + ">>>\n\n")
 	return b.String()
+}
+
+// line quotes the message.
+func (r *Recalled) line() string {
+	return oneLine(r.Speaker) + ": " + indent.Replace(strings.TrimSpace(r.part())) + "\n"
 }
 
 // part is what is quoted of the message, with dots where it goes on.

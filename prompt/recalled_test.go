@@ -1,6 +1,7 @@
 package prompt_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ var day = time.Date(2026, 3, 9, 18, 4, 0, 0, time.UTC)
 
 // older is a message that was recalled whole.
 func older(seq int64, n int, speaker, text string, at time.Time) prompt.Recalled {
-	return prompt.Recalled{Seq: seq, N: n, To: len(text), Speaker: speaker, Text: text, Time: at, Tokens: count(text) + 1}
+	return prompt.Recalled{Seq: seq, N: n, To: len(text), Speaker: speaker, Text: text, Time: at}
 }
 
 // recall makes a plan for a session that is too long, with what was recalled.
@@ -63,13 +64,16 @@ func TestRecalledMessagesAreQuoted(t *testing.T) {
 
 func TestTheBestRecalledMessagesThatFit(t *testing.T) {
 	long := strings.Repeat("word ", 100)
-	all := []prompt.Recalled{older(9, 0, "a", long, day), older(1, 0, "b", long, day), older(5, 0, "c", long, day)}
-	p := recall(250, all...)
-	if len(p.Recalled) != 2 || p.Recalled[0].Seq != 1 || p.Recalled[1].Seq != 9 {
-		t.Errorf("recalled %+v", p.Recalled)
-	}
-	if p = recall(50, all...); len(p.Recalled) != 0 || p.Quoted != "" {
-		t.Errorf("recalled %+v", p.Recalled)
+	all := []prompt.Recalled{older(9, 0, "a", long, day), older(1, 0, "b", long, day), older(5, 0, "c", long, day), older(7, 0, "d", "short", day)}
+	for share, want := range map[int]string{1000: "[1 5 7 9]", 330: "[1 7 9]", 220: "[7 9]", 100: "[7]", 40: "[]"} {
+		p := recall(share, all...)
+		got := []int64{}
+		for _, r := range p.Recalled {
+			got = append(got, r.Seq)
+		}
+		if fmt.Sprint(got) != want || p.RecalledTokens > share || (p.Quoted == "") != (want == "[]") {
+			t.Errorf("%d tokens hold %v, want %s", share, got, want)
+		}
 	}
 }
 
