@@ -87,10 +87,14 @@ type Division struct {
 	added, files int
 }
 
-// tailShare is the part of the history's share, one in so many, that the newest
-// exchanges take where older ones are recalled. On long conversations a quarter
-// leaves out the evidence for one question in a hundred more, a half for three.
-const tailShare = 8
+// tail is what the newest exchanges get of the history's share where older ones
+// are recalled: an eighth of a small share, a quarter of one of 8,000 tokens or
+// more. On long conversations a quarter of 2,000 or 4,000 tokens leaves out the
+// evidence for one question in a hundred more, of 8,000 hardly any; a half costs
+// two or three at any size. What stands in place is also what a router caches.
+func tail(share int) int {
+	return max(share/8, min(share/4, (share-4000)/2))
+}
 
 // Divide says what becomes of the tokens that may be added. Passages and
 // Recalled have no part in it.
@@ -108,7 +112,7 @@ func (in *Input) Divide() Division {
 	d.First = first(in.Earlier, share, share)
 	recalls := in.Recalls && (in.Older || d.First > 0)
 	if recalls {
-		d.First = first(in.Earlier, share/tailShare, share)
+		d.First = first(in.Earlier, tail(share), share)
 	}
 	for _, e := range in.Earlier[d.First:] {
 		d.History += e.Tokens

@@ -88,6 +88,7 @@ func TestARecalledMessageCannotForgeItsEnd(t *testing.T) {
 
 func TestDivide(t *testing.T) {
 	roomy := prompt.Limits{Context: 100_000, Answer: 1000, Added: 1000, Files: 400}
+	large := prompt.Limits{Context: 100_000, Added: 8000}
 	for _, c := range []struct {
 		name   string
 		in     prompt.Input
@@ -97,6 +98,7 @@ func TestDivide(t *testing.T) {
 		{"a session that fits", prompt.Input{Limits: roomy, Recalls: true, Earlier: exchanges(500, 500)}, 0, 0},
 		{"not wanted", prompt.Input{Limits: roomy, Earlier: exchanges(100, 100), Older: true}, 0, 0},
 		{"an eighth is left to the newest", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 100, 25, 25, 25, 25)}, 2, 900},
+		{"of a large share a quarter", prompt.Input{Limits: large, Recalls: true, Older: true, Earlier: exchanges(5000, 900, 900, 900)}, 2, 6200},
 		{"the last two stand where they fit at all", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 400, 400)}, 1, 200},
 		{"the share of the files is kept free", prompt.Input{Limits: roomy, Recalls: true, Searches: true, Older: true, Earlier: exchanges(50, 50)}, 0, 500},
 	} {
