@@ -68,14 +68,12 @@ func (a *App) importMessages(w *replyWriter, r *http.Request, who caller, id str
 	case err != nil:
 		return &unavailable{err}
 	}
-	var created []sessionMessage
-	for i := range exchanges {
-		exchanges[i].Seq = seqs[i]
-		if len(created) <= in.limit {
-			created = append(created, messageObjects(exchanges[i:i+1], store.Ascending)...)
-		}
+	// As it is kept: of an import that came before, that isn't what came now.
+	kept, err := a.shared.ExchangesAt(r.Context(), who.tenant, id, seqs[:min(len(seqs), in.limit+1)])
+	if err != nil {
+		return &unavailable{err}
 	}
-	return writeJSON(w, openai.NewList(created, in.limit, func(m sessionMessage) string { return m.ID }))
+	return writeJSON(w, openai.NewList(messageObjects(kept, store.Ascending), in.limit, func(m sessionMessage) string { return m.ID }))
 }
 
 // earlierImports is among how many of a session's last messages a retried

@@ -1,6 +1,8 @@
 package caddymodule_test
 
 import (
+	"cmp"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"os"
@@ -39,6 +41,9 @@ type processOptions struct {
 	upstream, store string
 	admin, address  string
 	app             string // more options of the app
+	scheme          string // default: http
+	global, site    string // more global options, more directives of the site
+	trusts          *tls.Config
 }
 
 func (o processOptions) caddyfile() string {
@@ -52,8 +57,10 @@ func (o processOptions) caddyfile() string {
 			key %s tiny free
 			%s
 		}
+		%s
 	}
-	http://%s {
+	%s {
+		%s
 		backstory_health
 		handle_path /api/v1/* {
 			route {
@@ -62,12 +69,13 @@ func (o processOptions) caddyfile() string {
 				reverse_proxy %s
 			}
 		}
-	}`, o.admin, o.store, acme, tiny, o.app, o.address, o.upstream)
+	}`, o.admin, o.store, acme, tiny, o.app, o.global, o.root(), o.site, o.upstream)
 }
+
+func (o processOptions) root() string { return cmp.Or(o.scheme, "http") + "://" + o.address }
 
 func startProcessWith(t *testing.T, o processOptions) (*site, *exec.Cmd) {
 	t.Helper()
-	address := o.address
 	o.app = withJournal(t, o.store, o.app)
 	config := filepath.Join(t.TempDir(), "Caddyfile")
 	if err := os.WriteFile(config, []byte(o.caddyfile()), 0o600); err != nil {
@@ -79,9 +87,11 @@ func startProcessWith(t *testing.T, o processOptions) (*site, *exec.Cmd) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	s := &site{t: t, root: "http://" + address, url: "http://" + address + "/api/v1"}
+	s := &site{t: t, root: o.root(), url: o.root() + "/api/v1"}
+	probe := http.Client{Transport: &http.Transport{TLSClientConfig: o.trusts}}
+	defer probe.CloseIdleConnections()
 	eventually(t, "the process answers", func() bool {
-		res, err := http.Get(s.root + "/readyz")
+		res, err := probe.Get(s.root + "/readyz")
 		if err != nil {
 			return false
 		}

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -43,33 +42,32 @@ func certificate(t *testing.T) (certFile, keyFile string, trusts *tls.Config) {
 
 func TestEveryHTTPInFront(t *testing.T) {
 	certFile, keyFile, trusts := certificate(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	secure := "https://" + l.Addr().String()
-	_ = l.Close()
 	h2c := new(http.Protocols)
 	h2c.SetUnencryptedHTTP2(true)
 	h3 := &http3.Transport{TLSClientConfig: trusts.Clone()}
 	t.Cleanup(func() { _ = h3.Close() })
 
 	for name, c := range map[string]struct {
-		address   string
+		scheme    string
 		transport http.RoundTripper
 		major     int
 	}{
-		"HTTP/2 in clear":  {"http://127.0.0.1:0", &http.Transport{Protocols: h2c}, 2},
-		"HTTP/2 over TLS":  {secure, &http.Transport{TLSClientConfig: trusts.Clone(), ForceAttemptHTTP2: true}, 2},
-		"HTTP/3 over QUIC": {secure, h3, 3},
+		"HTTP/2 in clear":  {"http", &http.Transport{Protocols: h2c}, 2},
+		"HTTP/2 over TLS":  {"https", &http.Transport{TLSClientConfig: trusts.Clone(), ForceAttemptHTTP2: true}, 2},
+		"HTTP/3 over QUIC": {"https", h3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			upstream := newFake(t)
-			o := options{upstream: upstream.URL, address: c.address, global: "servers {\nprotocols h1 h2 h2c h3\n}"}
-			if c.address == secure {
+			// In a process of its own: Caddy may still be starting its TLS app
+			// while its server takes connections.
+			o := processOptions{
+				upstream: upstream.URL, store: "sqlite " + filepath.Join(t.TempDir(), "b.db"), admin: "off", address: freeAddress(t),
+				scheme: c.scheme, global: "auto_https off\nservers {\nprotocols h1 h2 h2c h3\n}", trusts: trusts,
+			}
+			if c.scheme == "https" {
 				o.site = "tls " + certFile + " " + keyFile
 			}
-			s := start(t, o)
+			s, _ := startProcessWith(t, o)
 			s.client.Transport = c.transport
 			s.chat(acme, "I am Ada", `"sessionId":"s"`)
 

@@ -3,7 +3,6 @@ package caddymodule_test
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -57,7 +56,6 @@ type site struct {
 	t      *testing.T
 	url    string // ends in /api/v1
 	root   string
-	scheme string // default: http
 	log    string // path of the log file
 	client http.Client
 }
@@ -71,8 +69,6 @@ type options struct {
 	behind   string // what stands behind backstory; default: rewrite and reverse_proxy
 	keys     string // default: acme, beta and tiny
 	admin    string // the address of the admin API; default: none
-	global   string // more global options
-	address  string // of the site; default: http://127.0.0.1:0
 }
 
 func start(t *testing.T, o options) *site {
@@ -100,9 +96,6 @@ func (s *site) load(o options) {
 	if o.admin == "" {
 		o.admin = "off"
 	}
-	if o.address == "" {
-		o.address = "http://127.0.0.1:0"
-	}
 	if o.behind == "" {
 		o.behind = "rewrite * /v1{uri}\nreverse_proxy " + o.upstream
 	}
@@ -115,7 +108,6 @@ func (s *site) load(o options) {
 			%s
 			%s
 		}
-		%s
 		log {
 			level DEBUG
 			output file %s
@@ -124,7 +116,7 @@ func (s *site) load(o options) {
 			}
 		}
 	}
-	%s {
+	http://127.0.0.1:0 {
 		bind 127.0.0.1
 		log
 		%s
@@ -141,8 +133,7 @@ func (s *site) load(o options) {
 		handle_errors {
 			backstory_errors
 		}
-	}`, o.admin, o.store, o.keys, o.app, o.global, s.log, o.address, o.site, o.behind)
-	s.scheme, _, _ = strings.Cut(o.address, ":")
+	}`, o.admin, o.store, o.keys, o.app, s.log, o.site, o.behind)
 	s.run(config)
 }
 
@@ -171,7 +162,7 @@ func (s *site) run(config string) {
 		s.t.Fatal(err)
 	}
 	for _, server := range app.(*caddyhttp.App).Servers {
-		s.root = cmp.Or(s.scheme, "http") + "://" + server.Listeners()[0].Addr().String()
+		s.root = "http://" + server.Listeners()[0].Addr().String()
 		s.url = s.root + "/api/v1"
 	}
 }
