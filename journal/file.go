@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -80,12 +81,17 @@ func openFile(ctx context.Context, path, location string) (_ *file, err error) {
 	return nil, fmt.Errorf("%d processes use it already; name another file", maxSlots)
 }
 
-// prepare creates the file and the folders above it, for the owner alone.
+// prepare creates the file and the folders above it, for the owner alone. One
+// that is there it leaves alone: to close a descriptor of it would end the locks
+// that SQLite holds on it in this process (POSIX, fcntl).
 func prepare(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
