@@ -186,11 +186,13 @@ func (f *file) change(ctx context.Context, query string, id int64) (bool, error)
 	return n > 0, err
 }
 
-// drop removes what there is of a session, or of a tenant where the session is
-// empty. It returns the session of each entry that waited here.
+// drop removes what waits here of a session, or of a tenant where the session is
+// empty, and what was set aside anywhere. What waits with other processes they
+// count: the store voids it. It returns the session of each entry that waited.
 func (f *file) drop(ctx context.Context, n name) (dropped []name, err error) {
-	rows, err := f.db.QueryContext(ctx, `DELETE FROM entries WHERE location = ?1 AND tenant = ?2 AND (?3 = x'' OR session = ?3)
-		RETURNING session, slot = ?4 AND aside = 0`, f.location, n.tenant, []byte(n.session), f.slot)
+	rows, err := f.db.QueryContext(ctx, `DELETE FROM entries
+		WHERE location = ?1 AND tenant = ?2 AND (?3 = x'' OR session = ?3) AND (slot = ?4 OR aside = 1)
+		RETURNING session, aside = 0`, f.location, n.tenant, []byte(n.session), f.slot)
 	if err != nil {
 		return nil, err
 	}

@@ -208,15 +208,16 @@ func (j *Journal) Add(ctx context.Context, e Entry) error {
 }
 
 // Drop forgets the exchanges of a session that was deleted, or of a whole tenant
-// where session is empty: those too that were set aside.
+// where session is empty: those too that were set aside. Once begun it goes on
+// to its end, so that what is counted is what is in the file.
 func (j *Journal) Drop(ctx context.Context, tenant, session string) error {
-	dropped, err := j.file.drop(ctx, name{tenant, session})
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
+	dropped, err := j.file.drop(context.WithoutCancel(ctx), name{tenant, session})
 	for _, n := range dropped {
 		j.less(n)
 		j.opts.Notify(Event{What: Void, Depth: j.Depth()})
+	}
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
 }

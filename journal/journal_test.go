@@ -299,6 +299,31 @@ func TestADeletedSessionsExchangesVanish(t *testing.T) {
 	}
 }
 
+func TestAProcessCountsWhatAnotherHasDropped(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	s := &fake{down: true, refuse: map[string]error{"1": store.ErrDeleted}}
+	j := open(t, path, s, nil)
+	add(t, j, entry("s", "1"))
+	if err := open(t, path, &fake{}, nil).Drop(t.Context(), "acme", "s"); err != nil {
+		t.Fatal(err)
+	}
+	s.set(func() { s.down = false })
+	eventually(t, "nothing waits", func() bool { return j.Depth() == 0 && !j.Holds("acme", "s") })
+	if n := rows(t, path); n != 0 {
+		t.Errorf("%d rows are left", n)
+	}
+}
+
+func TestADeletionIsCarriedOutWhenWhoAskedHasLeft(t *testing.T) {
+	j := open(t, filepath.Join(t.TempDir(), "j.db"), &fake{down: true}, nil)
+	add(t, j, entry("s", "1"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := j.Drop(ctx, "acme", "s"); err != nil || j.Depth() != 0 {
+		t.Errorf("%v, depth %d", err, j.Depth())
+	}
+}
+
 func TestWhatCanNotBeSavedIsSetAside(t *testing.T) {
 	bad := errors.New("wrong type")
 	s, c := &fake{refuse: map[string]error{"1": bad}}, &clock{now: time.Now()}
