@@ -126,8 +126,8 @@ type queue struct {
 	visible int64
 	// Of the exchange that failed last:
 	head  int64
-	since time.Time
-	seen  int64 // Journal.saved at its last failure
+	seen  int64     // Journal.saved at its last failure
+	since time.Time // when the store was first seen to take others
 }
 
 // Open opens the journal in the file at path, creates it where it isn't there,

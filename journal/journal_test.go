@@ -339,10 +339,30 @@ func TestWhatCanNotBeSavedIsSetAside(t *testing.T) {
 	if c.told("set_aside 1") {
 		t.Fatal("it was given up while the store may have been down")
 	}
-	j.Saved()
-	eventually(t, "it is set aside, and what stood behind it is saved", func() bool { return s.saved() == "t/3 s/2" && j.Depth() == 0 })
+	eventually(t, "it is set aside, and what stood behind it is saved", func() bool {
+		j.Saved()
+		c.pass(time.Hour)
+		return s.saved() == "t/3 s/2" && j.Depth() == 0
+	})
 	if !c.told("set_aside 1") {
 		t.Errorf("told: %q", c.events)
+	}
+}
+
+func TestALongOutageIsNotHeldAgainstAnExchange(t *testing.T) {
+	s, c := &fake{down: true, refuse: map[string]error{"1": errors.New("still loading")}}, &clock{now: time.Now()}
+	j := open(t, filepath.Join(t.TempDir(), "j.db"), s, c)
+	add(t, j, entry("s", "1"))
+	eventually(t, "it is tried", func() bool { return s.tried() > 1 })
+	c.pass(24 * time.Hour)
+	s.set(func() { s.down = false })
+	j.Saved() // others are taken again, this one not yet
+	n := s.tried()
+	eventually(t, "it is tried on", func() bool { return s.tried() > n+2 || j.Depth() == 0 })
+	s.set(func() { s.refuse = nil })
+	eventually(t, "it no longer waits", func() bool { return j.Depth() == 0 })
+	if got := s.saved(); got != "s/1" {
+		t.Errorf("the store has %q; told: %q", got, c.events)
 	}
 }
 

@@ -164,16 +164,20 @@ func (j *Journal) settle(ctx context.Context, q *queue, r *row) error {
 	return j.gone(q, removed, err, Event{What: what})
 }
 
-// hopeless reports whether the store has refused an exchange for long, and has
-// taken others meanwhile.
+// hopeless reports whether the store has refused an exchange for long, counted
+// from when it was first seen to take others: an outage says nothing of an
+// exchange.
 func (j *Journal) hopeless(q *queue, id int64) bool {
 	saved, now := j.saved.Load(), j.opts.Now()
 	if q.head != id {
-		q.head, q.since, q.seen = id, now, saved
+		q.head, q.since, q.seen = id, time.Time{}, saved
 		return false
 	}
 	up := saved > q.seen
 	q.seen = saved
+	if up && q.since.IsZero() {
+		q.since = now
+	}
 	return up && now.Sub(q.since) >= patience
 }
 
