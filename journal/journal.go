@@ -121,8 +121,9 @@ type queue struct {
 
 	// What follows is guarded by turn.
 
-	// visible is the last entry that the store has, though it hasn't confirmed
-	// it: it stays, but who reads the session need not wait for it.
+	// visible is the last entry that stays though it is settled: the store has
+	// it and hasn't confirmed it, or the file can't be written. Who reads the
+	// session need not wait for it.
 	visible int64
 	// Of the exchange that failed last:
 	head  int64

@@ -366,6 +366,34 @@ func TestALongOutageIsNotHeldAgainstAnExchange(t *testing.T) {
 	}
 }
 
+// A full disk is played by triggers.
+func TestAFileThatCanNotBeWrittenKeepsNobodyWaiting(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	s := &fake{down: true}
+	j := open(t, path, s, nil)
+	add(t, j, entry("s", "1"), entry("s", "2"))
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`CREATE TRIGGER full BEFORE INSERT ON entries BEGIN SELECT raise(FAIL, 'full'); END;
+		CREATE TRIGGER fuller BEFORE DELETE ON entries BEGIN SELECT raise(FAIL, 'full'); END`); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Add(t.Context(), entry("t", "3")); err == nil || j.Holds("acme", "t") || j.Depth() != 2 {
+		t.Errorf("add: %v, depth %d", err, j.Depth())
+	}
+	s.set(func() { s.down = false })
+	if err := j.Replay(t.Context(), "acme", "s"); err != nil || s.saved() != "s/1 s/2" {
+		t.Errorf("%v; the store has %q", err, s.saved())
+	}
+	if _, err := db.Exec(`DROP TRIGGER fuller`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what is saved is removed", func() bool { return j.Depth() == 0 })
+}
+
 func TestACorruptEntryBlocksNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j.db")
 	j := open(t, path, &fake{down: true}, nil)

@@ -113,7 +113,7 @@ func (j *Journal) replay(ctx context.Context, q *queue, reader bool) error {
 	if reader {
 		after = q.visible
 	}
-	var unconfirmed error
+	var stays error
 	for {
 		r, ok, err := j.file.next(ctx, q.name, after)
 		switch {
@@ -122,11 +122,11 @@ func (j *Journal) replay(ctx context.Context, q *queue, reader bool) error {
 		case !ok && reader:
 			return nil
 		case !ok:
-			return unconfirmed
+			return stays
 		}
-		err = j.settle(ctx, q, &r)
-		if errors.Is(err, store.ErrUnconfirmed) && r.id > q.visible {
-			unconfirmed, after, q.visible = err, r.id, r.id
+		settled, err := j.settle(ctx, q, &r)
+		if settled && err != nil && r.id > q.visible {
+			stays, after, q.visible = err, r.id, r.id
 			continue
 		}
 		if err != nil {
@@ -136,14 +136,15 @@ func (j *Journal) replay(ctx context.Context, q *queue, reader bool) error {
 }
 
 // settle has the store save a session's first exchange, or sets it aside. An
-// error means that it is to be tried again.
-func (j *Journal) settle(ctx context.Context, q *queue, r *row) error {
+// error means that it is to be tried again; where settled is true, nobody has to
+// wait for that.
+func (j *Journal) settle(ctx context.Context, q *queue, r *row) (settled bool, err error) {
 	e, err := decode(r.record)
 	if err == nil && j.opts.Now().Sub(r.added) > maxAge {
 		err = errTooOld
 	}
 	if err != nil {
-		return j.setAside(q, r, err)
+		return true, j.setAside(q, r, err)
 	}
 	try, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
@@ -152,16 +153,18 @@ func (j *Journal) settle(ctx context.Context, q *queue, r *row) error {
 	switch {
 	case errors.Is(err, store.ErrDeleted):
 		what = Void
-	case err != nil && !errors.Is(err, store.ErrUnconfirmed) && ctx.Err() == nil && j.hopeless(q, r.id):
-		return j.setAside(q, r, err)
+	case errors.Is(err, store.ErrUnconfirmed):
+		return true, err
+	case err != nil && ctx.Err() == nil && j.hopeless(q, r.id):
+		return true, j.setAside(q, r, err)
 	case err != nil:
-		return err
+		return false, err
 	default:
 		j.saved.Add(1)
 	}
 	// The store has it: that the request, say, is over by now changes nothing.
 	removed, err := j.file.remove(context.WithoutCancel(ctx), r.id)
-	return j.gone(q, removed, err, Event{What: what})
+	return true, j.gone(q, removed, err, Event{What: what})
 }
 
 // hopeless reports whether the store has refused an exchange for long, counted
