@@ -69,7 +69,7 @@ type Options struct {
 // Event is something that happened to an exchange.
 type Event struct {
 	What What
-	// Depth is how many exchanges wait after it.
+	// Depth is how many exchanges wait after it: each change of it is told once.
 	Depth int
 	// Err is why an exchange was set aside.
 	Err error
@@ -198,12 +198,12 @@ func (j *Journal) Add(ctx context.Context, e Entry) error {
 	}
 	n := name{e.Tenant, e.Session}
 	// From now on, what others save of the session goes behind it.
-	j.more(n)
+	depth := j.more(n)
 	if err := j.file.add(ctx, n, j.opts.Now(), record); err != nil {
 		j.less(n)
 		return fmt.Errorf("journal: %w", err)
 	}
-	j.opts.Notify(Event{What: Journaled, Depth: j.Depth()})
+	j.opts.Notify(Event{What: Journaled, Depth: depth})
 	poke(j.added)
 	return nil
 }
@@ -214,8 +214,7 @@ func (j *Journal) Add(ctx context.Context, e Entry) error {
 func (j *Journal) Drop(ctx context.Context, tenant, session string) error {
 	dropped, err := j.file.drop(context.WithoutCancel(ctx), name{tenant, session})
 	for _, n := range dropped {
-		j.less(n)
-		j.opts.Notify(Event{What: Void, Depth: j.Depth()})
+		j.opts.Notify(Event{What: Void, Depth: j.less(n)})
 	}
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
@@ -223,8 +222,8 @@ func (j *Journal) Drop(ctx context.Context, tenant, session string) error {
 	return nil
 }
 
-// more counts an entry of a session in.
-func (j *Journal) more(n name) {
+// more counts an entry of a session in, and returns the depth with it.
+func (j *Journal) more(n name) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	q := j.queues[n]
@@ -233,21 +232,21 @@ func (j *Journal) more(n name) {
 		j.queues[n] = q
 	}
 	q.n++
-	j.depth.Add(1)
+	return int(j.depth.Add(1))
 }
 
-// less counts an entry of a session out.
-func (j *Journal) less(n name) {
+// less counts an entry of a session out, and returns the depth without it.
+func (j *Journal) less(n name) int {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	q := j.queues[n]
 	if q == nil {
-		return
+		return j.Depth()
 	}
 	if q.n--; q.n == 0 {
 		delete(j.queues, n)
 	}
-	j.depth.Add(-1)
+	return int(j.depth.Add(-1))
 }
 
 // poke tells the loop, unless it has yet to hear of the last time.

@@ -166,6 +166,41 @@ func TestWhatWaitsIsReplayedInOrderWhenTheStoreIsBack(t *testing.T) {
 	}
 }
 
+// Those that the store refuses all at once wait for the file one behind the other.
+func TestTheFirstExchangeThatWaitsIsTold(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	s, c := &fake{down: true}, &clock{now: time.Now()}
+	j := open(t, path, s, c)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	busy, err := db.BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = busy.Exec(`DELETE FROM entries`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for _, id := range []string{"1", "2"} {
+		all.Go(func() {
+			if err := j.Add(t.Context(), entry("s", id)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	eventually(t, "both wait", func() bool { return j.Depth() == 2 })
+	if err := busy.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	all.Wait()
+	if !c.told("journaled 1") || !c.told("journaled 2") {
+		t.Errorf("told: %q", c.events)
+	}
+}
+
 // without is list less one of its words.
 func without(list, word string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(list), func(w string) bool { return w == word }), " ")

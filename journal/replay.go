@@ -195,8 +195,7 @@ func (j *Journal) gone(q *queue, really bool, err error, e Event) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	if really {
-		j.less(q.name)
-		e.Depth = j.Depth()
+		e.Depth = j.less(q.name)
 		j.opts.Notify(e)
 	}
 	return nil

@@ -57,7 +57,7 @@ func (l *lock) release() error {
 }
 
 // own tells of the entries that wait in our slot, from an earlier process.
-func (f *file) own(ctx context.Context, count func(name)) error {
+func (f *file) own(ctx context.Context, count func(name) int) error {
 	rows, err := f.db.QueryContext(ctx, `SELECT tenant, session FROM entries WHERE location = ? AND slot = ? AND aside = 0`, f.location, f.slot)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (f *file) own(ctx context.Context, count func(name)) error {
 
 // take makes the waiting entries of dead processes ours. Each one is counted
 // before anyone can see it here; where it can't be taken, that is undone.
-func (f *file) take(ctx context.Context, count, undo func(name)) error {
+func (f *file) take(ctx context.Context, count, undo func(name) int) error {
 	rows, err := f.db.QueryContext(ctx, `SELECT DISTINCT slot FROM entries WHERE location = ? AND slot <> ? AND aside = 0`, f.location, f.slot)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f *file) take(ctx context.Context, count, undo func(name)) error {
 	return nil
 }
 
-func (f *file) takeSlot(ctx context.Context, slot int, count, undo func(name)) (err error) {
+func (f *file) takeSlot(ctx context.Context, slot int, count, undo func(name) int) (err error) {
 	tx, err := f.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (f *file) takeSlot(ctx context.Context, slot int, count, undo func(name)) (
 }
 
 // eachName reads the names of sessions, and closes rows.
-func eachName(rows *sql.Rows, do func(name)) (list []name, err error) {
+func eachName(rows *sql.Rows, do func(name) int) (list []name, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var n name
