@@ -83,33 +83,29 @@ func noteJournal(e journal.Event) {
 // keep saves an exchange: in the store, or where that can't take it now, in the
 // journal.
 func (s *sharedStore) keep(ctx context.Context, e journal.Entry) error {
-	var unjournaled error
-	if s.journal != nil && s.journal.Holds(e.Tenant, e.Session) { // it goes behind them
-		if unjournaled = s.addToJournal(ctx, e); unjournaled == nil {
-			return nil
-		}
-	}
 	err := s.append(ctx, e)
-	switch {
-	case s.journal == nil || errors.Is(err, store.ErrDeleted):
+	if s.journal == nil || errors.Is(err, store.ErrDeleted) {
 		return err
-	case err == nil:
+	}
+	if err == nil {
 		s.journal.Saved()
 		return nil
-	case unjournaled == nil:
-		unjournaled = s.addToJournal(ctx, e)
 	}
-	if unjournaled != nil {
+	if unjournaled := s.addToJournal(ctx, e); unjournaled != nil {
 		return errors.Join(err, unjournaled)
 	}
 	journalLogger().Debug("an exchange went into the journal", zap.Error(err))
 	return nil
 }
 
-// append gives an exchange to the store, which may take saveTimeout for it.
+// append gives an exchange to the store, behind what the journal has of its
+// session. They may take saveTimeout for it.
 func (s *sharedStore) append(ctx context.Context, e journal.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
+	if err := s.catchUp(ctx, e.Tenant, e.Session); err != nil {
+		return err
+	}
 	_, err := s.Append(ctx, e.Append())
 	return err
 }
@@ -120,8 +116,8 @@ func (s *sharedStore) addToJournal(ctx context.Context, e journal.Entry) error {
 	return s.journal.Add(ctx, e)
 }
 
-// catchUp makes sure that who reads a session finds in the store what this
-// process has journaled of it.
+// catchUp makes sure that who reads a session, or adds to it, finds in the store
+// what this process has journaled of it.
 func (s *sharedStore) catchUp(ctx context.Context, tenant, session string) error {
 	if s.journal == nil || !s.journal.Holds(tenant, session) {
 		return nil

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/backstory-proxy/backstory/redis"
+	"github.com/backstory-proxy/backstory/sqlite"
 	"github.com/backstory-proxy/backstory/store"
 )
 
 // saveAndFail lets the flaky store save, and then answer with an error: as when
-// the connection breaks at the wrong moment. hangAppend lets it not answer at all.
-var saveAndFail, hangAppend atomic.Bool
+// the connection breaks at the wrong moment. loseReplicas lets it save, and say
+// that it is not safe. hangAppend lets it not answer at all.
+var saveAndFail, loseReplicas, hangAppend atomic.Bool
 
 func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
 	switch {
@@ -30,6 +32,12 @@ func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
 		_, err := f.Store.Append(ctx, a)
 		if err == nil {
 			err = errDown
+		}
+		return 0, err
+	case loseReplicas.Load():
+		_, err := f.Store.Append(ctx, a)
+		if err == nil {
+			err = store.ErrUnconfirmed
 		}
 		return 0, err
 	}
@@ -143,6 +151,31 @@ func TestAnExchangeThatTheStoreSavedWithoutSayingSoIsThereOnce(t *testing.T) {
 	}
 	if got := s.get(acme, "/usage").get("tokens.used").Int(); got != 2 {
 		t.Errorf("%d tokens were counted, want 2", got)
+	}
+}
+
+// Each request of a session may come to another proxy.
+func TestOtherProxiesSeeWhatIsNotConfirmed(t *testing.T) {
+	s, _, o := journaled(t, "")
+	loseReplicas.Store(true)
+	defer loseReplicas.Store(false)
+	notTold(t, s.chat(acme, "one", `"sessionId":"s"`))
+	notTold(t, s.chat(acme, "two", `"sessionId":"s"`))
+	db, err := sqlite.Open(t.Context(), strings.TrimPrefix(o.store, "flaky "), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if list, err := db.Exchanges(t.Context(), "acme", "s", 0, 10, store.Ascending); err != nil || len(list) != 2 {
+		t.Errorf("the store has %d exchanges, want 2: %v", len(list), err)
+	}
+	if n := s.waits(); n != 2 {
+		t.Errorf("%v exchanges wait to be confirmed, want 2", n)
+	}
+	loseReplicas.Store(false)
+	eventually(t, "they are confirmed", func() bool { return s.waits() == 0 })
+	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\nuser: two\nassistant: ok\n" {
+		t.Errorf("the session holds\n%s", got)
 	}
 }
 
