@@ -130,23 +130,6 @@ func (s *sharedStore) catchUp(ctx context.Context, tenant, session string) error
 	return nil
 }
 
-// deleteSession deletes a session, in the store and in the journal. What other
-// proxies have journaled of it the store voids, when they replay it.
-func (s *sharedStore) deleteSession(ctx context.Context, tenant, session string) error {
-	journaled := s.journal != nil && s.journal.Holds(tenant, session)
-	err := s.DeleteSession(ctx, tenant, session)
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return err
-	}
-	if dropped := s.dropJournaled(ctx, tenant, session); dropped != nil {
-		return dropped
-	}
-	if journaled { // it may have been there alone
-		return nil
-	}
-	return err
-}
-
 // dropJournaled forgets what is journaled of a session, or of a tenant where
 // session is empty.
 func (s *sharedStore) dropJournaled(ctx context.Context, tenant, session string) error {

@@ -109,7 +109,7 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 		}
 		return writeJSON(w, sessionObject(s))
 	case r.Method == http.MethodDelete:
-		if err := a.shared.deleteSession(r.Context(), who.tenant, id); err != nil {
+		if err := a.shared.DeleteSession(r.Context(), who.tenant, id); err != nil {
 			return noSuchSession(err)
 		}
 		return writeJSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})

@@ -64,10 +64,23 @@ func (a *App) openShared(ctx context.Context) (*sharedStore, error) {
 	return v.(*sharedStore), nil
 }
 
-// DeleteSession removes a session, and what is known of it for recall.
+// DeleteSession removes a session, what is known of it for recall, and what the
+// journal has of it. What other proxies have journaled of it the store voids,
+// when they replay it.
 func (s *sharedStore) DeleteSession(ctx context.Context, tenant, session string) error {
 	defer s.recall.Forget(tenant, session)
-	return s.Store.DeleteSession(ctx, tenant, session)
+	journaled := s.journal != nil && s.journal.Holds(tenant, session)
+	err := s.Store.DeleteSession(ctx, tenant, session)
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return err
+	}
+	if dropped := s.dropJournaled(ctx, tenant, session); dropped != nil {
+		return dropped
+	}
+	if journaled { // it may have been there alone
+		return nil
+	}
+	return err
 }
 
 // Destruct closes the store when no request uses it any more. A process that
