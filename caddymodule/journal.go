@@ -41,6 +41,11 @@ func (a *App) journalPath() string {
 	return path
 }
 
+// dataNamer is what a StoreOpener may be, too: Data tells the data of stores
+// apart, however they are reached. What waits in the journal still finds its
+// store when a password or a timeout has changed, and with it the Location.
+type dataNamer interface{ Data() string }
+
 // openJournal opens the journal of a store. One that nobody asked for by name
 // may fail: a proxy that has run without goes on so.
 func (a *App) openJournal(ctx context.Context, s store.Store) (*journal.Journal, error) {
@@ -48,7 +53,11 @@ func (a *App) openJournal(ctx context.Context, s store.Store) (*journal.Journal,
 	if path == "" {
 		return nil, nil
 	}
-	j, err := journal.Open(ctx, path, s, journal.Options{Location: a.opener.Location(), Notify: noteJournal})
+	location := a.opener.Location()
+	if named, ok := a.opener.(dataNamer); ok {
+		location = named.Data()
+	}
+	j, err := journal.Open(ctx, path, s, journal.Options{Location: location, Notify: noteJournal})
 	if err != nil && a.Journal == "" {
 		a.logger.Warn("there is no journal: exchanges that the store can't take will be lost, and clients told so; name a file with the option journal, or turn it off", zap.Error(err))
 		return nil, nil

@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/backstory-proxy/backstory/caddymodule"
 	"github.com/backstory-proxy/backstory/redis"
 	"github.com/backstory-proxy/backstory/sqlite"
 	"github.com/backstory-proxy/backstory/store"
@@ -385,6 +388,8 @@ func TestTheJournalOutlivesAKillAndTheStore(t *testing.T) {
 	if err := db.DeleteSession(t.Context(), "acme", "gone"); err != nil {
 		t.Fatal(err)
 	}
+	// It is the same store, however it is reached.
+	o.store = strings.Replace(o.store, "files off", "files off\npool_size 5", 1)
 	s, _ = startProcessWith(t, o)
 	s.chat(acme, "three", `"sessionId":"s"`)
 	if want := "user: one\nassistant: ok\nuser: two\nassistant: ok\nuser: three\n"; upstream.last(t).said() != want {
@@ -392,6 +397,34 @@ func TestTheJournalOutlivesAKillAndTheStore(t *testing.T) {
 	}
 	if r := s.get(acme, "/sessions/gone"); r.status != http.StatusNotFound {
 		t.Errorf("a deleted session is there again: %s", r.body)
+	}
+}
+
+func TestTheJournalKnowsAStoreByItsData(t *testing.T) {
+	data := func(r *caddymodule.Redis) string {
+		t.Helper()
+		if err := r.Provision(caddy.Context{}); err != nil {
+			t.Fatal(err)
+		}
+		return r.Data()
+	}
+	first := data(&caddymodule.Redis{URL: "redis://user:secret@host"})
+	if strings.Contains(first, "secret") {
+		t.Errorf("it holds the password: %s", first)
+	}
+	for _, same := range []*caddymodule.Redis{
+		{URL: "redis://user:other@host:6379/0"}, {URL: "redis://host", Prefix: "backstory:"}, {URL: "redis://host", PoolSize: 5, WaitReplicas: 1},
+	} {
+		if got := data(same); got != first {
+			t.Errorf("got %s, want %s", got, first)
+		}
+	}
+	for _, another := range []*caddymodule.Redis{
+		{URL: "redis://host:6380"}, {URL: "redis://host/1"}, {URL: "redis://host", Prefix: "b:"}, {URL: "redis+sentinel://host:6379/primary"},
+	} {
+		if got := data(another); got == first {
+			t.Errorf("%s is the same: %s", another.URL, got)
+		}
 	}
 }
 

@@ -1,11 +1,13 @@
 package caddymodule
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -91,6 +93,16 @@ func (r *Redis) Location() string {
 	}
 	sum := sha256.Sum256(append(config, r.url...))
 	return "redis:" + hex.EncodeToString(sum[:8])
+}
+
+// Data names the servers, the database and the prefix.
+func (r *Redis) Data() string {
+	target, err := redis.ParseURL(r.url)
+	if err != nil { // Validate has read it, but a certificate may be gone since
+		return r.Location()
+	}
+	slices.Sort(target.Addrs)
+	return fmt.Sprintf("redis:%q %q %d %q", target.Addrs, target.Master, target.Database, cmp.Or(r.Prefix, redis.DefaultPrefix))
 }
 
 // Open connects, and makes the search index if need be.
@@ -187,4 +199,5 @@ var (
 	_ caddy.Validator       = (*Redis)(nil)
 	_ caddyfile.Unmarshaler = (*Redis)(nil)
 	_ StoreOpener           = (*Redis)(nil)
+	_ dataNamer             = (*Redis)(nil)
 )

@@ -13,8 +13,10 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
+// DefaultPrefix is that of Options.
+const DefaultPrefix = "backstory:"
+
 const (
-	defaultPrefix        = "backstory:"
 	defaultDialTimeout   = 5 * time.Second
 	defaultTimeout       = 3 * time.Second
 	defaultSearchTimeout = time.Second
@@ -23,7 +25,7 @@ const (
 
 // complete sets the defaults and checks the rest.
 func (o *Options) complete() error {
-	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
+	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
 	o.DialTimeout = cmp.Or(o.DialTimeout, defaultDialTimeout)
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.SearchTimeout = cmp.Or(o.SearchTimeout, defaultSearchTimeout)
