@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/backstory-proxy/backstory/journal"
@@ -312,6 +313,25 @@ func TestWhatADeadProcessLeftIsTakenOver(t *testing.T) {
 	s := &fake{}
 	open(t, path, s, nil)
 	eventually(t, "it is replayed by another", func() bool { return s.saved() == "s/1 s/2" })
+}
+
+// As over a reload that changes how the store is reached.
+func TestWhatASuccessorFindsLaterIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "j.db")
+		first := open(t, path, &fake{down: true}, nil)
+		add(t, first, entry("s", "1"))
+		s := &fake{}
+		second := open(t, path, s, nil)
+		synctest.Wait() // it has looked, and found that the first one lives
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is replayed by its successor", func() bool { return s.saved() == "s/1" && second.Depth() == 0 })
+		if err := second.Close(); err != nil { // a test's last goroutines must end in it
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestADeletedSessionsExchangesVanish(t *testing.T) {

@@ -13,8 +13,9 @@ const (
 	// tryTimeout is how long the store may take for one exchange. It is more
 	// than a client is made to wait.
 	tryTimeout = 10 * time.Second
-	// sweepEvery is how often what dead processes left is looked for.
-	sweepEvery = time.Minute
+	// sweepEvery is how often what others left is looked for: dead processes,
+	// and the journal of a configuration that this one has taken the place of.
+	sweepEvery = 5 * time.Second
 	// patience is how long an exchange that the store refuses, while it takes
 	// others, keeps its session waiting. A part of a cluster may be down for
 	// as long as that.
