@@ -35,6 +35,10 @@ CREATE TABLE entries (
 CREATE INDEX waiting ON entries (location, slot, tenant, session, id) WHERE aside = 0;
 PRAGMA user_version = 1;`
 
+// busyTimeout is how long a statement waits for another process. It is what
+// bounds a write: SQLite's wait doesn't end with a context.
+const busyTimeout = 2 * time.Second
+
 // file is the journal on the disk.
 type file struct {
 	db       *sql.DB
@@ -62,7 +66,7 @@ func openFile(ctx context.Context, path, location string) (_ *file, err error) {
 	sum := sha256.Sum256([]byte(location))
 	f := &file{path: path, location: hex.EncodeToString(sum[:8])}
 	// One connection: what is written here is rare.
-	if f.db, err = openDB(path, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(1)"); err != nil {
+	if f.db, err = openDB(path, busyTimeout, "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(1)"); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -98,7 +102,8 @@ func prepare(path string) error {
 	return f.Close()
 }
 
-func openDB(path string, pragmas ...string) (*sql.DB, error) {
+func openDB(path string, busy time.Duration, pragmas ...string) (*sql.DB, error) {
+	pragmas = append([]string{fmt.Sprintf("busy_timeout(%d)", busy.Milliseconds())}, pragmas...)
 	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: url.Values{"_pragma": pragmas}.Encode()}
 	db, err := sql.Open("sqlite", u.String())
 	if err == nil {
@@ -146,9 +151,16 @@ func (f *file) close() error {
 	return errors.Join(err, f.db.Close())
 }
 
-// add writes an entry, and waits until it is on the disk.
+// add writes an entry, and waits until it is on the disk. Its turn to write may be
+// cut short by the context, and the writing not: what became of it would be
+// unknown.
 func (f *file) add(ctx context.Context, n name, now time.Time, record []byte) error {
-	_, err := f.db.ExecContext(ctx, `INSERT INTO entries (location, slot, tenant, session, added, record) VALUES (?, ?, ?, ?, ?, ?)`,
+	c, err := f.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.ExecContext(context.WithoutCancel(ctx), `INSERT INTO entries (location, slot, tenant, session, added, record) VALUES (?, ?, ?, ?, ?, ?)`,
 		f.location, f.slot, n.tenant, []byte(n.session), now.UnixMilli(), record)
 	return err
 }

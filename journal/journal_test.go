@@ -167,23 +167,47 @@ func TestWhatWaitsIsReplayedInOrderWhenTheStoreIsBack(t *testing.T) {
 	}
 }
 
+// occupy keeps others from writing to the file, until it is released.
+func occupy(t *testing.T, path string) (release func()) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = tx.Exec(`DELETE FROM entries WHERE id < 0`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := errors.Join(tx.Rollback(), db.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestNobodyWaitsLongForAFileThatAnotherOccupies(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	j := open(t, path, &fake{down: true}, nil)
+	release := occupy(t, path)
+	began := time.Now()
+	if err := j.Add(t.Context(), entry("s", "1")); err == nil || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %v", err, time.Since(began))
+	}
+	release()
+	if n := rows(t, path); n != 0 || j.Depth() != 0 {
+		t.Errorf("%d rows, depth %d", n, j.Depth())
+	}
+}
+
 // Those that the store refuses all at once wait for the file one behind the other.
 func TestTheFirstExchangeThatWaitsIsTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j.db")
 	s, c := &fake{down: true}, &clock{now: time.Now()}
 	j := open(t, path, s, c)
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	busy, err := db.BeginTx(t.Context(), nil)
-	if err == nil {
-		_, err = busy.Exec(`DELETE FROM entries`)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := occupy(t, path)
 	var all sync.WaitGroup
 	for _, id := range []string{"1", "2"} {
 		all.Go(func() {
@@ -193,9 +217,7 @@ func TestTheFirstExchangeThatWaitsIsTold(t *testing.T) {
 		})
 	}
 	eventually(t, "both wait", func() bool { return j.Depth() == 2 })
-	if err := busy.Rollback(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	all.Wait()
 	if !c.told("journaled 1") || !c.told("journaled 2") {
 		t.Errorf("told: %q", c.events)

@@ -31,7 +31,7 @@ func acquire(ctx context.Context, path string) (_ *lock, err error) {
 		return nil, err
 	}
 	l := new(lock)
-	if l.db, err = openDB(path, "busy_timeout(0)"); err != nil {
+	if l.db, err = openDB(path, 0); err != nil {
 		return nil, err
 	}
 	if l.c, err = l.db.Conn(ctx); err == nil {
