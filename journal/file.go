@@ -198,6 +198,12 @@ func (f *file) change(ctx context.Context, query string, id int64) (bool, error)
 	return n > 0, err
 }
 
+// tidy folds the log into the file and cuts it: what was removed still stands in
+// there. It is no loss if others are in the way; it succeeds another time.
+func (f *file) tidy(ctx context.Context) {
+	_, _ = f.db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`)
+}
+
 // drop removes what waits here of a session, or of a tenant where the session is
 // empty, and what was set aside anywhere. What waits with other processes they
 // count: the store voids it. It returns the session of each entry that waited.
@@ -209,7 +215,8 @@ func (f *file) drop(ctx context.Context, n name) (dropped []name, err error) {
 		return nil, err
 	}
 	defer rows.Close()
-	for rows.Next() {
+	removed := false
+	for ; rows.Next(); removed = true {
 		var session []byte
 		var waited bool
 		if err := rows.Scan(&session, &waited); err != nil {
@@ -219,5 +226,11 @@ func (f *file) drop(ctx context.Context, n name) (dropped []name, err error) {
 			dropped = append(dropped, name{n.tenant, string(session)})
 		}
 	}
-	return dropped, rows.Err()
+	if err := rows.Err(); err != nil {
+		return dropped, err
+	}
+	if removed {
+		f.tidy(ctx)
+	}
+	return dropped, nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -170,10 +171,7 @@ func TestWhatWaitsIsReplayedInOrderWhenTheStoreIsBack(t *testing.T) {
 // occupy keeps others from writing to the file, until it is released.
 func occupy(t *testing.T, path string) (release func()) {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := raw(t, path)
 	tx, err := db.BeginTx(t.Context(), nil)
 	if err == nil {
 		_, err = tx.Exec(`DELETE FROM entries WHERE id < 0`)
@@ -376,6 +374,37 @@ func TestADeletedSessionsExchangesVanish(t *testing.T) {
 	}
 }
 
+func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	left := func() bool {
+		for _, suffix := range []string{"", "-wal"} {
+			b, err := os.ReadFile(path + suffix)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(b), "top secret") {
+				return true
+			}
+		}
+		return false
+	}
+	e := entry("s", "1")
+	e.Draft.Exchange.Messages[0].JSON = []byte("top secret")
+	s := &fake{down: true}
+	j := open(t, path, s, nil)
+	add(t, j, e, entry("t", "2"))
+	if !left() {
+		t.Error("it isn't there: nothing is tested")
+	}
+	if err := j.Drop(t.Context(), "acme", "s"); err != nil || left() {
+		t.Errorf("dropped, it is still in the file: %v", err)
+	}
+	add(t, j, e)
+	s.set(func() { s.down = false })
+	eventually(t, "it is replayed", func() bool { return j.Depth() == 0 })
+	eventually(t, "it is no longer in the file", func() bool { return !left() })
+}
+
 func TestAProcessCountsWhatAnotherHasDropped(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j.db")
 	s := &fake{down: true, refuse: map[string]error{"1": store.ErrDeleted}}
@@ -449,10 +478,7 @@ func TestAFileThatCanNotBeWrittenKeepsNobodyWaiting(t *testing.T) {
 	s := &fake{down: true}
 	j := open(t, path, s, nil)
 	add(t, j, entry("s", "1"), entry("s", "2"))
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := raw(t, path)
 	defer db.Close()
 	if _, err := db.Exec(`CREATE TRIGGER full BEFORE INSERT ON entries BEGIN SELECT raise(FAIL, 'full'); END;
 		CREATE TRIGGER fuller BEFORE DELETE ON entries BEGIN SELECT raise(FAIL, 'full'); END`); err != nil {
@@ -476,10 +502,7 @@ func TestACorruptEntryBlocksNothing(t *testing.T) {
 	j := open(t, path, &fake{down: true}, nil)
 	add(t, j, entry("s", "1"), entry("s", "2"))
 	_ = j.Close()
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := raw(t, path)
 	if _, err := db.Exec(`UPDATE entries SET record = x'00ff' WHERE id = 1`); err != nil {
 		t.Fatal(err)
 	}
@@ -513,10 +536,7 @@ func TestWhatIsOlderThanTheStoresMemoryOfDeletionsIsSetAside(t *testing.T) {
 
 func TestAFileOfSomethingElseIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.db")
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := raw(t, path)
 	if _, err := db.Exec(`CREATE TABLE sessions (id)`); err != nil {
 		t.Fatal(err)
 	}
@@ -526,13 +546,20 @@ func TestAFileOfSomethingElseIsRefused(t *testing.T) {
 	}
 }
 
-// rows is how many entries the file has.
-func rows(t *testing.T, path string) (n int) {
+// raw opens the file as SQLite does.
+func raw(t *testing.T, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+// rows is how many entries the file has.
+func rows(t *testing.T, path string) (n int) {
+	t.Helper()
+	db := raw(t, path)
 	defer db.Close()
 	if err := db.QueryRow(`SELECT count(*) FROM entries`).Scan(&n); err != nil {
 		t.Fatal(err)

@@ -48,6 +48,9 @@ func (j *Journal) loop() {
 		}
 		switch done := j.pass(); {
 		case done && j.Depth() == 0:
+			if waiting {
+				j.file.tidy(j.stopping)
+			}
 			pause, waiting = j.opts.First, false
 			timer.Reset(sweepEvery)
 		case done: // more came meanwhile
