@@ -100,6 +100,7 @@ func (s *sharedStore) keep(ctx context.Context, e journal.Entry) error {
 		s.journal.Saved()
 		return nil
 	}
+	e.Saved = errors.Is(err, store.ErrUnconfirmed)
 	if unjournaled := s.addToJournal(ctx, e); unjournaled != nil {
 		return errors.Join(err, unjournaled)
 	}

@@ -33,6 +33,9 @@ import (
 type Entry struct {
 	Tenant, Session string
 	Draft           memory.Draft
+	// Saved says that the store has it, and hasn't confirmed it: who reads the
+	// session sees it as it is.
+	Saved bool
 	// Mark, Usage and TTL are as in store.Append.
 	Mark  store.Mark
 	Usage store.Used

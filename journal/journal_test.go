@@ -260,11 +260,33 @@ func TestWhatIsSavedButUnconfirmedStaysAndCanBeRead(t *testing.T) {
 	if err := j.Replay(t.Context(), "acme", "s"); err != nil || s.saved() != "s/1 s/2 s/3" {
 		t.Errorf("%v; the store has %q", err, s.saved())
 	}
+	add(t, j, entry("s", "4"))
+	eventually(t, "what stands behind them is saved, though nobody asks for it", func() bool { return s.saved() == "s/1 s/2 s/3 s/4" })
 	s.set(func() { s.lonely = false })
 	eventually(t, "they are confirmed", func() bool { return j.Depth() == 0 })
 	if c.told("set_aside 1") || c.told("set_aside 2") {
 		t.Error("what was saved was set aside")
 	}
+}
+
+func TestWhoReadsDoesNotWaitForWhatIsSaved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fake{lonely: true}
+		j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "j.db"), s, journal.Options{First: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait() // the loop has begun its pause
+		e := entry("s", "1")
+		e.Saved = true
+		add(t, j, e, entry("s", "2"))
+		if err := j.Replay(t.Context(), "acme", "s"); err != nil || !strings.HasPrefix(s.saved(), "s/2") {
+			t.Errorf("%v; the store was asked for %q", err, s.saved())
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 func TestWhatWaitsSurvives(t *testing.T) {

@@ -97,11 +97,7 @@ func (j *Journal) Replay(ctx context.Context, tenant, session string) error {
 	if q == nil {
 		return nil
 	}
-	err := j.replay(ctx, q, true)
-	if err == nil {
-		poke(j.back)
-	}
-	return err
+	return j.replay(ctx, q, true)
 }
 
 // replay gives the store what waits of a session, in order; for a reader, less
@@ -128,13 +124,17 @@ func (j *Journal) replay(ctx context.Context, q *queue, reader bool) error {
 		case !ok:
 			return stays
 		}
-		settled, err := j.settle(ctx, q, &r)
-		if settled && err != nil && r.id > q.visible {
-			stays, after, q.visible = err, r.id, r.id
+		settled, err := j.settle(ctx, q, &r, reader)
+		if settled && err != nil {
+			q.visible = max(q.visible, r.id)
+			stays, after = err, q.visible
 			continue
 		}
 		if err != nil {
 			return err
+		}
+		if reader { // the store is back, for others too
+			poke(j.back)
 		}
 	}
 }
@@ -142,13 +142,16 @@ func (j *Journal) replay(ctx context.Context, q *queue, reader bool) error {
 // settle has the store save a session's first exchange, or sets it aside. An
 // error means that it is to be tried again; where settled is true, nobody has to
 // wait for that.
-func (j *Journal) settle(ctx context.Context, q *queue, r *row) (settled bool, err error) {
+func (j *Journal) settle(ctx context.Context, q *queue, r *row, reader bool) (settled bool, err error) {
 	e, err := decode(r.record)
 	if err == nil && j.opts.Now().Sub(r.added) > maxAge {
 		err = errTooOld
 	}
 	if err != nil {
 		return true, j.setAside(q, r, err)
+	}
+	if reader && e.Saved {
+		return true, store.ErrUnconfirmed // to ask for it takes long, and tells a reader nothing
 	}
 	try, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
