@@ -30,8 +30,9 @@ const (
 // the replicas to confirm; the time to live in ms or 0; and for each exchange:
 // the digest of its ID, messages, tokens, the record.
 //
-// A session that isn't there, of a request that saw it, was deleted so long ago
-// that it isn't on record any more; or, with a time to live, its time was up.
+// A session that holds less than the request saw, and wasn't deleted, has lost
+// some: its time was up, or a replica took over that hadn't got all. What is
+// saved then replaces nothing: the seq may be another exchange's by now.
 //
 // The means follow the last exchanges, about sixteen: what a session was like
 // long ago says little of how much of it a request needs.
@@ -41,7 +42,7 @@ local d = redis.call('HMGET', session, 'seq', 'ever', 'messages', 'tokens', 'mea
 local seq, ever = tonumber(d[1] or '0'), tonumber(d[2] or '0')
 local epoch, mark = tonumber(redis.call('GET', KEYS[4]) or '0'), tonumber(ARGV[2])
 local ttl = tonumber(ARGV[9])
-if epoch > tonumber(ARGV[1]) or seq < mark and ttl == 0 then return {2} end
+if epoch > tonumber(ARGV[1]) then return {2} end
 
 local known, fresh = {}, false
 for i = 10, #ARGV, 4 do
@@ -75,7 +76,7 @@ local function remove(target)
 	end
 end
 local replaces = tonumber(ARGV[7])
-if fresh and replaces > 0 and replaces <= seq then remove(replaces) end
+if fresh and replaces > 0 and replaces <= seq and seq >= mark then remove(replaces) end
 
 local function text(n) return string.format('%.0f', n) end
 local mm, mt = d[6] and tonumber(d[6]), d[5] and tonumber(d[5])

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -53,7 +52,7 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 }
 
 func (s *Store) append(c *conn, a *store.Append) (int64, error) {
-	d, same, err := s.sessionState(c, a.Tenant, a.Session, a.Mark, a.TTL, a.Exchange.ID)
+	d, same, err := s.sessionState(c, a.Tenant, a.Session, a.Mark, a.Exchange.ID)
 	if (err == nil || errors.Is(err, store.ErrDeleted)) && !same.Valid {
 		if failed := addUsage(c, d.tenant, a.Tenant, a.Usage); failed != nil {
 			return 0, failed
@@ -68,6 +67,9 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 		return 0, errFull
 	}
 	e, replaces := a.Exchange, a.Replaces
+	if d.seq < a.Mark.Seq { // some were lost: another one may have that Seq by now
+		replaces = 0
+	}
 	if a.Rebase != nil && d.seq > a.Mark.Seq {
 		newer, err := exchangesAfter(c, d.id, max(a.Mark.Seq, 0))
 		if err != nil {
@@ -103,7 +105,7 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 // sessionState finds out what an append must know, where the session wasn't
 // deleted since the mark; same is the row of the exchange with the name. A
 // session whose time is up is removed.
-func (s *Store) sessionState(c *conn, tenant, session string, mark store.Mark, ttl time.Duration, name string) (d sessionState, same sql.NullInt64, err error) {
+func (s *Store) sessionState(c *conn, tenant, session string, mark store.Mark, name string) (d sessionState, same sql.NullInt64, err error) {
 	if d.tenant, err = s.addTenant(c, tenant); err != nil {
 		return d, same, err
 	}
@@ -115,8 +117,7 @@ func (s *Store) sessionState(c *conn, tenant, session string, mark store.Mark, t
 		return d, same, err
 	}
 	expired := expires != 0 && expires <= s.now().UnixMilli()
-	// Where it isn't even on record, it was deleted long ago; or its time was up.
-	if deleted || d.seq < mark.Seq && ttl == 0 && !expired {
+	if deleted {
 		return d, same, store.ErrDeleted
 	}
 	if expired {

@@ -20,7 +20,7 @@ func (s *Store) Import(ctx context.Context, i store.Import) (seqs []int64, err e
 }
 
 func (s *Store) importAll(c *conn, i *store.Import) ([]int64, error) {
-	d, _, err := s.sessionState(c, i.Tenant, i.Session, i.Mark, i.TTL, "")
+	d, _, err := s.sessionState(c, i.Tenant, i.Session, i.Mark, "")
 	if err != nil || len(i.Exchanges) == 0 {
 		return nil, err
 	}

@@ -142,7 +142,10 @@ type Append struct {
 	Tenant, Session string
 	Exchange        Exchange
 	// Mark is the session's state when the request began. If the session
-	// was deleted since, nothing is saved and ErrDeleted returned.
+	// was deleted since, nothing is saved and ErrDeleted returned. If it holds
+	// less than it did, and wasn't deleted, the store has lost some, as a
+	// replica does that takes over too early: the exchange is saved, and
+	// Replaces means nothing any more.
 	Mark Mark
 	// Rebase, where set, is called when the session holds exchanges newer
 	// than Mark.Seq, with those exchanges, oldest first. What it returns is

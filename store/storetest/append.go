@@ -390,6 +390,25 @@ func testDeletion(t *testing.T, b Backend) {
 				f.Fatalf("got %s, %d tokens", ids(g.Tail), g.Tokens)
 			}
 		},
+		"what a store has lost was not deleted": func(f *fixture) {
+			f.save("a", "s", turn("e1"))
+			g := f.all("a", "s")
+			seen := store.Mark{Seq: g.Mark.Seq + 3, Epoch: g.Mark.Epoch} // of a primary that is no more
+			_, err := f.Append(ctx, store.Append{
+				Tenant: "a", Session: "s", Exchange: turn("e5"), Mark: seen, Replaces: g.Mark.Seq,
+				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
+					f.Errorf("it was shown %s", ids(newer))
+					return turn("e5"), 0
+				},
+			})
+			f.ok(err)
+			f.ok(late(f, "gone", seen))
+			if got, gone := ids(f.all("a", "s").Tail), ids(f.all("a", "gone").Tail); got != "e1 e5" || gone != "late" {
+				f.Errorf("got %s and %s", got, gone)
+			}
+			f.ok(f.DeleteSession(ctx, "a", "s"))
+			voided(f, late(f, "s", seen))
+		},
 		"deletions outlive a restart": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark, none := f.all("a", "s").Mark, f.all("a", "none").Mark
