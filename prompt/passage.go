@@ -2,7 +2,8 @@ package prompt
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/binary"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -31,8 +32,7 @@ func fitting(passages []Passage, budget int, count func(string) int) (fit []Pass
 	if len(passages) == 0 || budget <= 0 {
 		return nil, "", 0
 	}
-	// Another marker may take some tokens more or less.
-	const mark = "0123456789abcdef"
+	const mark = "012345678901" // another may take some tokens more or less
 	left := budget - count(introduction) - 1
 	var quotes []quote
 	for _, p := range passages {
@@ -101,13 +101,14 @@ func marker(quotes []quote) string {
 	})
 }
 
-// markerOf is a word that the texts written can't hold: it depends on all of
+// markerOf is a number that the texts written can't hold: it depends on all of
 // them, so that nobody can write one which contains it. It is the same each
-// time, and so is the prompt.
+// time, and so is the prompt. Twelve digits are four tokens to most models; as
+// many bits in hexadecimal are ten.
 func markerOf(texts func(write func(string))) string {
 	h := sha256.New()
 	texts(func(s string) { h.Write([]byte(strconv.Itoa(len(s)) + ":" + s)) })
-	return hex.EncodeToString(h.Sum(nil)[:8])
+	return fmt.Sprintf("%012d", binary.BigEndian.Uint64(h.Sum(nil))%1e12)
 }
 
 // label is a name in quotes.

@@ -29,7 +29,7 @@ var indent = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\u202
 // RecallOverhead and SittingTokens are about what it takes to quote messages,
 // beside the messages: once, and for each time that is told.
 const (
-	RecallOverhead = 60
+	RecallOverhead = 40
 	SittingTokens  = 12
 )
 
