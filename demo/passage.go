@@ -20,9 +20,9 @@ var (
 // cutPassages parts a user message into the passages quoted in it and the user's
 // own words after them:
 //
-//	<<<passage 3f9ac2d1e07b4a55 1 | source: "policy.md" | section: "Refunds">>>
+//	<<<passage 396021174055 1 | source: "policy.md" | section: "Refunds">>>
 //	text of the passage …
-//	<<<end 3f9ac2d1e07b4a55>>>
+//	<<<end 396021174055>>>
 //
 //	What is the refund window?
 //
