@@ -46,7 +46,7 @@ func explain(err error) error {
 		return fmt.Errorf("the connection was refused; is Redis running there? (%w)", err)
 	case errors.As(err, &dns):
 		return fmt.Errorf("there is no host %s; check the URL (%w)", dns.Name, err)
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
 		return fmt.Errorf("the server closed the connection; does it want TLS (rediss://), or is it protected? (%w)", err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("it didn't answer in time; check the host, the firewall, and whether it speaks TLS (%w)", err)
@@ -54,6 +54,23 @@ func explain(err error) error {
 		return explainReply(reply)
 	}
 	return err
+}
+
+// explainOpen is explain for a store that can't be opened, where Sentinels may be
+// the ones who answer.
+func explainOpen(t Target, err error) error {
+	if t.Master == "" {
+		return explain(err)
+	}
+	switch low := strings.ToLower(err.Error()); {
+	case errors.Is(err, goredis.Nil):
+		return fmt.Errorf("the Sentinels know no primary %q; check the path of the URL", t.Master)
+	case strings.Contains(low, "unknown command") && strings.Contains(low, "'sentinel"):
+		return errors.New("what answers there is no Sentinel; name the Sentinels, or write redis://")
+	case strings.Contains(low, "noauth"):
+		return errors.New("it wants a password; write that of Redis as redis+sentinel://user:password@host/primary, that of the Sentinels as ?sentinel_password=")
+	}
+	return explain(err)
 }
 
 func explainReply(err goredis.Error) error {

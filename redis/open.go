@@ -23,6 +23,9 @@ const (
 	defaultWaitTimeout   = time.Second
 )
 
+// Validate checks the options, as Open does, without connecting.
+func (o Options) Validate() error { return o.complete() }
+
 // complete sets the defaults and checks the rest.
 func (o *Options) complete() error {
 	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
@@ -37,7 +40,7 @@ func (o *Options) complete() error {
 	case o.Algorithm != HNSW && o.Algorithm != Flat:
 		return fmt.Errorf("redis: the index algorithm is %q; it must be %s or %s", o.Algorithm, HNSW, Flat)
 	case o.DialTimeout < 0, o.Timeout < 0, o.SearchTimeout < time.Millisecond, o.WaitTimeout < time.Millisecond, o.PoolSize < 0, o.WaitReplicas < 0, o.Dimensions < 0:
-		return errors.New("redis: a timeout, size or number of replicas is negative or too small")
+		return errors.New("redis: a timeout, size or number of replicas is negative, or a timeout less than a millisecond")
 	case o.WaitReplicas > 0 && o.WaitTimeout >= o.Timeout:
 		return fmt.Errorf("redis: waiting for replicas (%v) must end before the connection's timeout (%v) does", o.WaitTimeout, o.Timeout)
 	}
@@ -62,7 +65,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err := s.ready(ctx); err != nil {
 		s.stop()
 		_ = s.client.Close() // the error is the one above
-		return nil, fmt.Errorf("redis: open %s: %w", strings.Join(target.Addrs, ","), explain(err))
+		return nil, fmt.Errorf("redis: open %s: %w", strings.Join(target.Addrs, ","), explainOpen(target, err))
 	}
 	s.background(s.sweep)
 	return s, nil
@@ -103,9 +106,24 @@ func connect(t Target, o Options) goredis.UniversalClient {
 	return client
 }
 
+// writable finds out whether the servers take writes: a replica answers a ping,
+// too, and so does one node of a Cluster, which has some of the keys only.
+func (s *Store) writable(ctx context.Context) error {
+	_, err := s.client.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for i := range 8 { // in slots all over
+			p.Del(ctx, fmt.Sprintf("%sready:%d", s.opts.Prefix, i)) // there is none
+		}
+		return nil
+	})
+	return err
+}
+
 // ready finds out whether the servers do what is asked of them later.
 func (s *Store) ready(ctx context.Context) error {
 	if err := s.client.Ping(ctx).Err(); err != nil {
+		return err
+	}
+	if err := s.writable(ctx); err != nil {
 		return err
 	}
 	if err := s.loadScripts(ctx); err != nil {

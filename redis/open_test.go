@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +55,36 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 				t.Fatal("it opened")
 			}
 			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
+				t.Errorf("got %v; want it to say %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestOpenSaysWhoAnswersThere(t *testing.T) {
+	plain := start(t)
+	replica := start(t, "--replicaof", "127.0.0.1", strconv.Itoa(plain.port))
+	members := startPrimaries(t, 3, 2*time.Second)
+	awaitCluster(t, members)
+	config := filepath.Join(t.TempDir(), "sentinel.conf")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "sentinel monitor main 127.0.0.1 %d 1\nrequirepass hunter2\n", plain.port), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sentinel := startSentinel(t, config)
+	for name, c := range map[string]struct{ url, want string }{
+		"a replica":             {replica.url(), "the server is a replica"},
+		"one node of a Cluster": {members[0].url(), "write redis+cluster://"},
+		"no Sentinel":           {"redis+sentinel://" + plain.addr() + "/main", "no Sentinel"},
+		"no such primary":       {"redis+sentinel://" + sentinel.addr() + "/other?sentinel_password=hunter2", `know no primary "other"`},
+		"a Sentinel's password": {"redis+sentinel://" + sentinel.addr() + "/main", "sentinel_password"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(context.Background(), c.url, Options{NoFiles: true, Prefix: newPrefix()})
+			if err == nil {
+				_ = s.Close()
+				t.Fatal("it opened")
+			}
+			if !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("got %v; want it to say %q", err, c.want)
 			}
 		})

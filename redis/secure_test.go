@@ -62,6 +62,10 @@ func TestTLS(t *testing.T) {
 	if _, err := Open(context.Background(), host, Options{NoFiles: true}); err == nil {
 		t.Error("a certificate of nobody's was accepted")
 	}
+	clear := strings.Replace(host, "rediss", "redis", 1)
+	if _, err := Open(context.Background(), clear, Options{NoFiles: true}); err == nil || !strings.Contains(err.Error(), "does it want TLS") {
+		t.Errorf("without TLS: %v", err)
+	}
 }
 
 func TestUserWithFewRights(t *testing.T) {
