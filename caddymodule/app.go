@@ -190,6 +190,9 @@ const countedTexts = 8192
 // Validate checks the configuration.
 func (a *App) Validate() error {
 	for name, p := range a.Plans {
+		if name == "" {
+			return fmt.Errorf("a plan has an empty name")
+		}
 		if err := p.validate(); err != nil {
 			return fmt.Errorf("plan %s: %w", name, err)
 		}

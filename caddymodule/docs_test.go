@@ -157,6 +157,24 @@ http://127.0.0.1:0 {
 http://127.0.0.1:0 {
 	backstory
 }`, `cors: "https://app.example/" is no origin, such as https://app.example or http://localhost:3000, in lower case and without a path, at Caddyfile:3`},
+		{"an option of Redis that can't be", `{
+	backstory {
+		store redis redis://h {
+			wait_replicas 1
+			timeout 500ms
+		}
+	}
+}`, `redis: waiting for replicas (1s) must end before the connection's timeout (500ms) does`},
+		{"files in another database of Redis", `{
+	backstory {
+		store redis redis://h/3
+	}
+}`, `redis: file search works in database 0 only; take the 3 out of the URL, or turn files off`},
+		{"a plan without a name", `{
+	backstory {
+		plan "" 5
+	}
+}`, `a plan has an empty name`},
 		{"options of the app in the site", `http://127.0.0.1:0 {
 	backstory {
 		store sqlite

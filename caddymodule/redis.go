@@ -69,8 +69,12 @@ func (r *Redis) Validate() error {
 	if r.url == "" {
 		return fmt.Errorf("redis: the URL is empty")
 	}
-	if _, err := redis.ParseURL(r.url); err != nil {
+	target, err := redis.ParseURL(r.url)
+	if err != nil {
 		return err
+	}
+	if target.Database > 0 && !r.FilesOff {
+		return fmt.Errorf("redis: file search works in database 0 only; take the %d out of the URL, or turn files off", target.Database)
 	}
 	switch r.algorithm() {
 	case "", redis.HNSW, redis.Flat:
@@ -80,7 +84,7 @@ func (r *Redis) Validate() error {
 	if r.PoolSize < 0 || r.WaitReplicas < 0 || r.DialTimeout < 0 || r.Timeout < 0 || r.SearchTimeout < 0 {
 		return fmt.Errorf("redis: sizes and timeouts must not be negative")
 	}
-	return nil
+	return r.options().Validate()
 }
 
 func (r *Redis) algorithm() redis.Algorithm { return redis.Algorithm(strings.ToUpper(r.Index)) }
@@ -107,7 +111,14 @@ func (r *Redis) Data() string {
 
 // Open connects, and makes the search index if need be.
 func (r *Redis) Open(ctx context.Context, embedder embed.Embedder) (store.Store, error) {
-	return redis.Open(ctx, r.url, redis.Options{
+	o := r.options()
+	o.Model, o.Dimensions = embedder.Model(), embedder.Dimensions()
+	return redis.Open(ctx, r.url, o)
+}
+
+// options are those of the configuration.
+func (r *Redis) options() redis.Options {
+	return redis.Options{
 		Prefix:        r.Prefix,
 		DialTimeout:   time.Duration(r.DialTimeout),
 		Timeout:       time.Duration(r.Timeout),
@@ -115,10 +126,8 @@ func (r *Redis) Open(ctx context.Context, embedder embed.Embedder) (store.Store,
 		PoolSize:      r.PoolSize,
 		WaitReplicas:  r.WaitReplicas,
 		Algorithm:     r.algorithm(),
-		Model:         embedder.Model(),
-		Dimensions:    embedder.Dimensions(),
 		NoFiles:       r.FilesOff,
-	})
+	}
 }
 
 // UnmarshalCaddyfile reads
