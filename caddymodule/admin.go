@@ -28,6 +28,11 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "admin.api.backstory", New: func() caddy.Module { return new(Admin) }}
 }
 
+// Provision shows the metrics at the admin API's /metrics, whatever becomes of the
+// configuration: after one that couldn't be loaded Caddy leaves that one's admin
+// API in place.
+func (a *Admin) Provision(ctx caddy.Context) error { return registerMetrics(ctx.GetMetricsRegistry()) }
+
 // The paths of the admin API.
 const (
 	adminKeys    = "/backstory/keys"
@@ -127,5 +132,8 @@ func writeAdminList[T any](w http.ResponseWriter, data []T) error {
 	return writeJSON(w, adminList[T]{"list", data})
 }
 
-// Interface guard
-var _ caddy.AdminRouter = (*Admin)(nil)
+// Interface guards
+var (
+	_ caddy.AdminRouter = (*Admin)(nil)
+	_ caddy.Provisioner = (*Admin)(nil)
+)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/tidwall/gjson"
 )
@@ -91,6 +93,36 @@ func (o *operated) call(method, path, body string) (int, string) {
 func (o *operated) status(key string) int {
 	o.t.Helper()
 	return o.get(key, "/sessions").status
+}
+
+func TestTheAdminAPIShowsTheMetricsAfterABadReload(t *testing.T) {
+	o := operate(t, options{upstream: newFake(t).URL})
+	bad := `{"admin": {"listen": "` + o.admin + `"}, "apps": {"backstory": {"keys": [{"key": "k", "tenant": "acme", "plan": "none"}]}}}`
+	err := caddy.Load([]byte(bad), true)
+	if err == nil || !strings.Contains(err.Error(), "there is no plan") {
+		t.Fatalf("got %v", err)
+	}
+	eventually(t, "the metrics are there", func() bool {
+		res, err := http.Get("http://" + o.admin + "/metrics")
+		if err != nil { // the server before is going away
+			return false
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		return err == nil && strings.Contains(string(text), "\nbackstory_journal_depth ")
+	})
+}
+
+func TestACommandToldAnotherAddress(t *testing.T) {
+	o := operate(t, options{upstream: newFake(t).URL})
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer other.Close()
+	o.admin = other.Listener.Addr().String()
+	for _, args := range [][]string{{"keys", "list"}, {"keys", "list", "--json"}} {
+		if out, errOut, status := o.run("", args...); status != 1 || out != "" || !strings.Contains(errOut, "isn't Caddy's admin API") {
+			t.Errorf("status %d: %q, %q", status, out, errOut)
+		}
+	}
 }
 
 func TestKeysFromTheCommandLine(t *testing.T) {

@@ -77,6 +77,9 @@ func (o *operator) call(method, path string, in, to any) (shown bool, err error)
 	if err != nil {
 		return false, fmt.Errorf("read the answer of %s: %w", address, err)
 	}
+	if !json.Valid(text) {
+		return false, fmt.Errorf("what answers at %s isn't Caddy's admin API", address)
+	}
 	if o.json {
 		_, err := o.out.Write(text)
 		return true, err
