@@ -104,7 +104,11 @@ func (s *sharedStore) keep(ctx context.Context, e journal.Entry) error {
 	if unjournaled := s.addToJournal(ctx, e); unjournaled != nil {
 		return errors.Join(err, unjournaled)
 	}
-	journalLogger().Debug("an exchange went into the journal", zap.Error(err))
+	level := zap.DebugLevel
+	if s.journal.Depth() == 1 { // the first says why; the others would say the same
+		level = zap.WarnLevel
+	}
+	journalLogger().Log(level, "an exchange went into the journal", zap.Error(err))
 	return nil
 }
 

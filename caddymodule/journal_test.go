@@ -131,11 +131,16 @@ func TestTheJournalKeepsWhatTheStoreCanNot(t *testing.T) {
 			t.Errorf("the log says %d times %q", strings.Count(log, want), want)
 		}
 	}
+	why := false
 	for line := range strings.Lines(log) {
+		why = why || strings.Contains(line, `"level":"warn"`) && strings.Contains(line, errDown.Error())
 		if strings.Contains(line, "backstory") && strings.Contains(line, "journal") && !strings.Contains(line, `"request"`) &&
 			(strings.Contains(line, "ada-77") || strings.Contains(line, `two`)) {
 			t.Errorf("the log names a session, or quotes: %s", line)
 		}
+	}
+	if !why {
+		t.Error("no warning says why the store can't take exchanges")
 	}
 }
 
