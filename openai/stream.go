@@ -34,6 +34,7 @@ type Stream struct {
 	collector collector
 	out       []byte // cleared for the client, not yet forwarded
 	held      []byte // not yet cleared
+	started   bool   // a line was read: no byte order mark may follow
 	lineAt    int    // the offset in held at which the line under way begins
 	line      []byte // the line under way, without its end
 	data      []byte // of the event under way, its lines joined
@@ -138,8 +139,11 @@ func (s *Stream) keep(p []byte) {
 
 // endLine reads the line that just ended.
 func (s *Stream) endLine() error {
-	line := s.line
+	line, n := s.line, len(s.line)
 	s.line, s.hidden = s.line[:0], false
+	if !s.started {
+		line, s.started = bytes.TrimPrefix(line, []byte("\ufeff")), true
+	}
 	switch {
 	case s.oversize:
 		s.oversize = !s.blank // until the empty line that ends the event
@@ -155,7 +159,7 @@ func (s *Stream) endLine() error {
 			return s.end()
 		}
 		if ok {
-			s.addData(value, s.lineAt+len(line)-len(value))
+			s.addData(value, s.lineAt+n-len(value))
 		}
 		s.begun = s.begun || line[0] != ':'
 	}

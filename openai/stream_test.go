@@ -106,6 +106,7 @@ func TestStreamGolden(t *testing.T) {
 		{"space ahead of the object", "data:   " + marked + "\n\n" + events("[DONE]"), "hello"},
 		{"multi-line data", "data: {<M>\"choices\":[\ndata: {\"delta\":{\"content\":\"hello\"}}\ndata:]}\n\n" + events("[DONE]"), "hello"},
 		{"an empty line of data ahead of the object", "data:\ndata\ndata: \ndata: " + marked + "\n\n" + events("[DONE]"), "hello"},
+		{"a byte order mark", "\ufeff" + events(marked, "[DONE]"), "hello"},
 		{"other fields around", "event: message\nid: 7\ndata: " + marked + "\nretry: 5\nfoo\n\n" + events("[DONE]"), "hello"},
 		{"comments before, inside and between", ": a\n\n:b\nevent: x\n: c\ndata: " + marked + "\n: {\"choices\":[]}\n\n: d\n" + events("[DONE]"), "hello"},
 		{"an error event first", events(`{"error":{"message":"x"}}`, marked, "[DONE]"), "hello"},
