@@ -31,6 +31,9 @@ func TestAReplyThatCantBeReadPassesAndSaysSo(t *testing.T) {
 		"zstd":               {200, "application/json", "zstd", zstded(jsonReply("packed"))},
 		"a packed stream":    {200, "text/event-stream", "zstd", zstded(delta("a") + done)},
 		"text":               {200, "text/plain", "", jsonReply("which is no JSON")},
+		"another object":     {200, "application/json", "", `{}`},
+		"no object":          {200, "application/json", "", `["hi"]`},
+		"JSON that ends":     {200, "application/json", "", `{"choices":[{"message":{"role":"assistant","content":"h`},
 		"nothing":            {204, "", "", ""},
 		"accepted for later": {202, "application/json", "", `{"id":"later"}`},
 	} {

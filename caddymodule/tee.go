@@ -247,6 +247,9 @@ func (t *tee) finishJSON() error {
 		}
 	} else {
 		t.turn.use(t.ctx, &openai.Reply{Usage: r.Usage})
+		if !r.Failed {
+			t.unread(http.StatusOK)
+		}
 	}
 	t.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	t.ResponseWriterWrapper.WriteHeader(http.StatusOK)
