@@ -74,7 +74,8 @@ func (w *pageWriter) strip(page string) string {
 		}
 	}
 	w.before, w.last = w.last, edges
-	if len(drop) == 0 {
+	// A page isn't all header: one of a single line may be a ticket or a label.
+	if len(drop) == 0 || len(drop) == len(filled) {
 		return page
 	}
 	kept := all[:0]

@@ -51,6 +51,16 @@ func TestWhatPagesRepeatIsLeftOutButNotData(t *testing.T) {
 	}
 }
 
+func TestAPageThatIsOneLineKeepsIt(t *testing.T) {
+	var pages []string
+	for i := range 5 {
+		pages = append(pages, fmt.Sprintf("Ticket %d to Zwolle\n", 100+i))
+	}
+	if got := pagesOf(t, pages...); !strings.Contains(got, "Ticket 104") {
+		t.Errorf("got %s", got)
+	}
+}
+
 func FuzzPages(f *testing.F) {
 	f.Add("a   b\nc   d\ne   f\n", "x\n\n1", "x\n\n2")
 	f.Fuzz(func(t *testing.T, a, b, c string) { pagesOf(t, a, b, c, c) })
