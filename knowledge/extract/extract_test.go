@@ -180,7 +180,7 @@ func TestWhatCannotBeReadIsRefusedWithItsReason(t *testing.T) {
 		"a sound":           {[]byte("ID3\x04\x00\x00"), "a sound", true},
 		"gzip":              {[]byte("\x1f\x8b\x08\x00"), "a compressed file", true},
 		"a program":         {[]byte("\x7fELF\x02\x01\x01\x00"), "a program", true},
-		"an old document":   {[]byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 600)), "before 2007", true},
+		"an old document":   {[]byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 600)), "(before 2007), which can't be read; please save it", true},
 		"a locked document": {[]byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "E\x00n\x00c\x00r\x00y\x00p\x00t\x00e\x00d\x00P\x00a\x00c\x00k\x00a\x00g\x00e\x00"), "password", false},
 		"an archive":        {Zip("photo.jpg", "x"), "a ZIP archive", true},
 		"cut off":           {docx[:len(docx)/2], "cut off", false},

@@ -87,7 +87,8 @@ func oldOffice(content []byte) error {
 	if bytes.Contains(content, utf16LE("EncryptedPackage")) {
 		return unreadable("the document is protected by a password; please remove it and upload the document again")
 	}
-	return unsupported("an old Office document (before 2007); please save it in the current format")
+	return &Error{Unsupported: true, Message: "the file is an old Office document (before 2007), which can't be read; " +
+		"please save it in the current format: " + supported}
 }
 
 func utf16LE(s string) []byte {
