@@ -115,9 +115,6 @@ func TestTextIsReadInItsEncoding(t *testing.T) {
 			long := strings.Repeat("A line in ASCII.\n", 10) + text + "\n"
 			for _, s := range []string{text, long} {
 				content := Encode(name, s)
-				if name == "utf-16le" && s == text {
-					content = append([]byte("\xff\xfe"), content...)
-				}
 				got, _, err := read(t, "a.txt", content)
 				if want := "prose " + strings.ReplaceAll(s, "\n", "⏎") + "\n"; err != nil || got != want {
 					t.Errorf("got %q, %v", got, err)
@@ -162,6 +159,30 @@ func TestAPDFIsReadPageByPageByEitherReader(t *testing.T) {
 				t.Errorf("the number of all pages is there %d times:\n%s", n, got)
 			}
 		})
+	}
+}
+
+func TestUTF16WithoutAByteOrderMark(t *testing.T) {
+	for name, text := range map[string]string{
+		"Russian": "Срок возврата составляет тридцать дней.", "Greek": "Η προθεσμία είναι τριάντα ημέρες.",
+		"Arabic": "مدة الإرجاع ثلاثون يوما.", "Japanese": "返品の期限は三十日です。本社は東京にあります😀。", "Korean": "반품 기한은 삼십일입니다.",
+		"Chinese, with lines": "退货期限为三十天\n运费由客户承担\n", "Thai": "ระยะเวลาคืนสินค้า คือสามสิบวัน",
+	} {
+		for _, encoding := range []string{"utf-16le", "utf-16be"} {
+			got, _, err := read(t, "a.txt", Encode(encoding, text))
+			if want := "prose " + strings.ReplaceAll(text, "\n", "⏎") + "\n"; err != nil || got != want {
+				t.Errorf("%s in %s: got %q, %v", name, encoding, got, err)
+			}
+		}
+	}
+	for name, content := range map[string]string{
+		"ASCII with NULs": strings.Repeat("abcdefghijklmn \x00", 20),
+		"numbers":         strings.Repeat("\x01\x00\x00\x00\x20\x00\x00\x00\x18\x04\x00\x00", 20),
+		"noise":           "\x20\x00\x9a\x00\xff\x13\x37\x4e\x00\xd8\x21\x00",
+	} {
+		if got, _, err := read(t, "a.txt", []byte(content)); err == nil {
+			t.Errorf("%s passes for text: %q", name, got)
+		}
 	}
 }
 

@@ -31,6 +31,9 @@ func detect(content []byte) (string, error) {
 		return name, nil
 	}
 	valid, binary := isUTF8(content), isBinary(content)
+	if name := wideScript(content); name != "" && (binary || !valid) {
+		return name, nil
+	}
 	for _, m := range magic {
 		// Prose may begin with "BM" or "RIFF" as well.
 		if bytes.HasPrefix(content, []byte(m.prefix)) && (binary || !valid || len(m.prefix) > 4) {
