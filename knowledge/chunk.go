@@ -87,11 +87,16 @@ func (d Document) Chunks(c Chunking, count func(string) int) []store.Chunk {
 }
 
 // add takes the next piece, and closes the passage under way where it doesn't
-// fit, or where a section or a page begins and there is enough for a passage:
-// a passage is cited by the place of its beginning.
+// fit, where a page begins, or where a section begins and there is enough for a
+// passage: a passage is cited by the place of its beginning, and a heading of
+// another section stands in it, but nothing of another page.
 func (p *packer) add(next piece) {
-	for len(p.held) > p.fresh && (p.tokens+next.tokens > p.size || p.begins(next) && p.tokens >= p.size/3) {
-		p.close(next.border)
+	for len(p.held) > p.fresh && (p.tokens+next.tokens > p.size || p.turns(next) || next.border == borderHeading && p.tokens >= p.size/3) {
+		after := next.border
+		if p.turns(next) && p.tokens < p.size/3 {
+			after = borderHeading // no overlap: a short page would be repeated whole
+		}
+		p.close(after)
 	}
 	// An overlap that leaves no room for the next piece is dropped.
 	for len(p.held) > 0 && p.fresh > 0 && p.tokens+next.tokens > p.size {
@@ -103,9 +108,11 @@ func (p *packer) add(next piece) {
 	p.tokens += next.tokens
 }
 
-// begins reports whether a section or a page begins with the next piece.
-func (p *packer) begins(next piece) bool {
-	return next.border == borderHeading || next.page != p.held[len(p.held)-1].page
+// turns reports whether a page begins with the next piece. A heading goes with
+// what follows it.
+func (p *packer) turns(next piece) bool {
+	last := p.held[len(p.held)-1]
+	return next.page != last.page && !last.heading
 }
 
 // flush closes the last passage.

@@ -3,6 +3,7 @@ package knowledge
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,24 @@ func TestBlocksBecomePassagesWithTheirPlace(t *testing.T) {
 	}
 	if !strings.HasPrefix(chunks[1].Text, "## Refunds\n\n- Sentence 0") {
 		t.Errorf("text %q", chunks[1].Text)
+	}
+}
+
+func TestAPassageIsOfThePageThatItIsCitedBy(t *testing.T) {
+	var got []string
+	for _, c := range passagesOf(t, Chunking{Size: 60, Overlap: 20},
+		extract.Block{Kind: extract.Paragraph, Page: 1, Text: "One."},
+		extract.Block{Kind: extract.Heading, Level: 1, Page: 2, Text: "Two"},
+		extract.Block{Kind: extract.Paragraph, Page: 2, Text: "Second."},
+		extract.Block{Kind: extract.Heading, Level: 1, Page: 3, Text: "Three"},
+		extract.Block{Kind: extract.Paragraph, Page: 4, Text: "Fourth."},
+		extract.Block{Kind: extract.Paragraph, Page: 5, Text: "Last."},
+	) {
+		got = append(got, fmt.Sprintf("%d: %s", c.Page, strings.ReplaceAll(c.Text, "\n\n", " ")))
+	}
+	want := []string{"1: One.", "2: # Two Second.", "4: # Three Fourth.", "5: Last."}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 
