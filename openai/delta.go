@@ -166,7 +166,7 @@ func (o *object) merge(delta gjson.Result) {
 func (v *value) merge(name string, d gjson.Result) {
 	switch {
 	case d.Type == gjson.String:
-		v.mergeText(name, d.Str)
+		v.mergeText(name, deltaText(d))
 	case d.IsObject():
 		if v.kind != objects {
 			*v = value{kind: objects}
@@ -202,7 +202,7 @@ func (v *value) mergeText(name, s string) {
 	case once[name]:
 	case name == "name" && string(v.bytes) == s: // told with every chunk
 	default:
-		v.bytes = append(v.bytes, s...)
+		v.bytes = joinText(v.bytes, s)
 	}
 }
 
@@ -210,7 +210,7 @@ func (v *value) mergeText(name, s string) {
 func (v *value) addText(s string) {
 	if n := len(v.list); n > 0 && string(v.list[n-1].object.text("type")) == "text" {
 		if t := v.list[n-1].object.find("text"); t != nil && t.kind == text {
-			t.bytes = append(t.bytes, s...)
+			t.bytes = joinText(t.bytes, s)
 			return
 		}
 	}
@@ -277,7 +277,7 @@ func (o *object) appendJSON(b []byte) []byte {
 func (v *value) appendJSON(name string, b []byte) []byte {
 	switch v.kind {
 	case text:
-		return appendString(b, unsafeString(v.bytes))
+		return appendString(b, unsafeString(withoutHalves(v.bytes)))
 	case objects:
 		return v.object.appendJSON(b)
 	case list:

@@ -164,6 +164,19 @@ func TestStreamedReplyEqualsTheWholeOne(t *testing.T) {
 			content("Hello"), chunk(`{"content":[{"type":"image_url","image_url":{"url":"u"}}]}`, "stop"),
 		}, `{"role":"assistant","content":[{"type":"text","text":"Hello"},{"type":"image_url","image_url":{"url":"u"}}]}`, "stop", true, false},
 
+		{"a character in halves", []string{
+			chunk(`{"content":"a \ud83d"}`, ""), chunk(`{"content":"\ude00\ud83d"}`, ""), chunk(`{"content":"\ude00!"}`, ""),
+			chunk(`{"content":" \\ud83d"}`, ""), chunk(`{"content":"\\ude00"}`, "stop"),
+		}, `{"role":"assistant","content":"a 😀😀! \\ud83d\\ude00"}`, "stop", true, false},
+
+		{"halves that stay alone", []string{
+			chunk(`{"content":"\ud83d"}`, ""), chunk(`{"content":"x\ude00"}`, ""), chunk(`{"content":"\ude00 한\ud83d"}`, "stop"),
+		}, `{"role":"assistant","content":"\ufffdx\ufffd\ufffd 한\ufffd"}`, "stop", true, false},
+
+		{"a character in halves, behind parts", []string{
+			chunk(`{"content":[{"type":"text","text":"\ud83d"}]}`, ""), chunk(`{"content":"\ude00"}`, "stop"),
+		}, `{"role":"assistant","content":[{"type":"text","text":"😀"}]}`, "stop", true, false},
+
 		{"nothing", []string{chunk(`{"role":"assistant","content":""}`, ""), chunk(`{}`, "stop")}, `{"role":"assistant","content":""}`, "stop", false, false},
 
 		{"numbers that are none", []string{chunk(`{"content":"a","x":NaN,"y":-Infinity,"z":[NaN]}`, "stop")}, `{"role":"assistant","content":"a","x":null,"y":null,"z":[null]}`, "stop", true, false},
