@@ -135,7 +135,8 @@ func Make(in Input) Plan {
 		p.QuotedTokens = in.Count(passages)
 	} else {
 		p.Recalled, recalled, p.RecalledTokens = remembered(in.Recalled, d.Recall, in.Count)
-		files := min(d.files, d.added-d.History-p.RecalledTokens)
+		// What the session leaves of a small window is theirs as well.
+		files := min(in.Limits.Files, d.added-d.History-p.RecalledTokens)
 		p.Passages, passages, p.QuotedTokens = fitting(in.Passages, files, in.Count)
 	}
 	p.Quoted = recalled + passages

@@ -75,6 +75,24 @@ func TestMake(t *testing.T) {
 	}
 }
 
+func TestPassagesGetWhatHistoryLeavesOfASmallWindow(t *testing.T) {
+	in := prompt.Input{
+		Limits:  prompt.Limits{Context: 600, Answer: 100, Added: 8000, Files: 2000},
+		Request: 10, Searches: true, Passages: passages(300), Count: count,
+	}
+	if p := prompt.Make(in); len(p.Passages) != 1 || p.Truncated {
+		t.Errorf("alone: %+v", p)
+	}
+	in.Earlier = exchanges(60, 60)
+	if p := prompt.Make(in); len(p.Passages) != 1 || p.First != 0 || p.Tokens > 500 {
+		t.Errorf("beside history: %+v", p)
+	}
+	in.Earlier = exchanges(120, 120)
+	if p := prompt.Make(in); len(p.Passages) != 0 || p.First != 0 {
+		t.Errorf("history that needs its share: %+v", p)
+	}
+}
+
 func TestMakeQuotes(t *testing.T) {
 	limits := prompt.Limits{Context: 10_000, Answer: 100, Added: 1000, Files: 400}
 	t.Run("the best that fit", func(t *testing.T) {
