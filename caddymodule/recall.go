@@ -24,9 +24,10 @@ func (t *turn) recalled(ctx context.Context, via func() *upstream, in *prompt.In
 	if !in.Recalls {
 		return nil
 	}
-	d := in.Divide()
 	given := in.Given && t.view.Stored != nil && len(t.view.Stored.Recalled) > 0
-	if !given && (in.Given || d.Recall == 0) {
+	in.Recalls = given || !in.Given
+	d := in.Divide()
+	if !given && d.Recall == 0 {
 		return nil
 	}
 	t.seen.begin(stageRecall)
@@ -41,7 +42,26 @@ func (t *turn) recalled(ctx context.Context, via func() *upstream, in *prompt.In
 	if err != nil && ctx.Err() == nil {
 		t.app.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", t.id), zap.Error(err))
 	}
-	return found
+	return t.spare(in, d, found, g)
+}
+
+// spare gives the newest exchanges what recalled messages leave of their share,
+// and returns those messages less what now stands in place.
+func (t *turn) spare(in *prompt.Input, d prompt.Division, found []prompt.Recalled, g *store.Gathered) []prompt.Recalled {
+	bytes := 0
+	for i := range found {
+		bytes += found[i].To - found[i].From
+	}
+	if bytes > 4*d.Recall { // they hardly leave anything: that isn't worth counting
+		return found
+	}
+	size := prompt.RecalledTokens(found, in.Count)
+	if size >= d.Recall {
+		return found
+	}
+	in.Spare = d.History + d.Recall - size
+	present := t.present(in.Divide().First, g.Tail)
+	return slices.DeleteFunc(found, func(r prompt.Recalled) bool { return present.placed[recall.Ref{Seq: r.Seq, N: r.N}] })
 }
 
 func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Division, g *store.Gathered) ([]prompt.Recalled, error) {

@@ -68,6 +68,16 @@ func TestOlderMessagesAreRecalled(t *testing.T) {
 			t.Errorf("got %s", p.body)
 		}
 	})
+	t.Run("small talk gets the newest exchanges instead", func(t *testing.T) {
+		about := s.ok(s.post(acme, "/chat/completions/preview", chatBody(question, `"sessionId":"s"`)))
+		for _, text := range []string{"ok, thanks", "zzzz qqqq"} {
+			p := s.ok(s.post(acme, "/chat/completions/preview", chatBody(text, `"sessionId":"s"`)))
+			in, before := p.get("messages.#").Int(), about.get("messages.#").Int()
+			if p.get("_metadata.memory.recalledMessages").Int() != 0 || in <= before || strings.Contains(p.get("messages").Raw, "Earlier messages") {
+				t.Errorf("%q: %d messages, not %d: %s", text, in, before, p.body)
+			}
+		}
+	})
 	t.Run("of this session only", func(t *testing.T) {
 		s.talk(upstream, "other")
 		s.ok(s.do(s.request("DELETE", "/sessions/other", acme, nil)))

@@ -159,7 +159,7 @@ func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int6
 		t.Fatal(err)
 	}
 	synctest.Wait()
-	if len(hits) == 0 || hits[0].Kind == recall.Recent {
+	if len(hits) == 0 {
 		return 0
 	}
 	return hits[0].Seq

@@ -28,6 +28,9 @@ type Input struct {
 	Recalls bool
 	// Recalled are those messages, best first.
 	Recalled []Recalled
+	// Spare is what they are known to leave of the history's share, which the
+	// newest exchanges then get.
+	Spare int
 	// Searches says that requests of this caller are given passages, whether
 	// or not this one found any: their share is kept free, so that history
 	// is cut at the same place either way.
@@ -112,7 +115,7 @@ func (in *Input) Divide() Division {
 	d.First = first(in.Earlier, share, share)
 	recalls := in.Recalls && (in.Older || d.First > 0)
 	if recalls {
-		d.First = first(in.Earlier, tail(share), share)
+		d.First = first(in.Earlier, max(tail(share), in.Spare), share)
 	}
 	for _, e := range in.Earlier[d.First:] {
 		d.History += e.Tokens

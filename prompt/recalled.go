@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -60,6 +61,12 @@ func remembered(recalled []Recalled, budget int, count func(string) int) (fit []
 		}
 	}
 	return nil, "", 0
+}
+
+// RecalledTokens is what it takes to quote the messages.
+func RecalledTokens(recalled []Recalled, count func(string) int) int {
+	_, _, tokens := remembered(recalled, math.MaxInt, count)
+	return tokens
 }
 
 // inOrder returns the messages in the order of the session, adjacent parts of

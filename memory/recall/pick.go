@@ -43,11 +43,6 @@ func (s *search) pick() []Hit {
 			misses++
 		}
 	}
-	for p := len(s.scores) - 1; p >= 0 && !c.full(); p-- {
-		if !c.in[p] && !c.take(p, Recent) {
-			break // not the older ones instead: it is the newest that fit
-		}
-	}
 	return c.hits
 }
 
@@ -73,7 +68,7 @@ func (c *choice) full() bool {
 func (c *choice) take(p int, kind Kind) bool {
 	pc, m := &c.x.pieces[p], c.message(p)
 	if pc.flags&flagDead != 0 {
-		return kind == Recent // as if it weren't there
+		return false
 	}
 	tokens := c.tokens(p)
 	if c.q.Budget > 0 {

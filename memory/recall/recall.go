@@ -64,9 +64,6 @@ const (
 	Match Kind = iota
 	// Standing is an instruction or a preference of the user's.
 	Standing
-	// Recent is a filler: nothing but new. A query that matches nothing finds
-	// only these and standing instructions.
-	Recent
 )
 
 // Hit is a message, or a piece of one, that is worth quoting.
@@ -74,6 +71,6 @@ type Hit struct {
 	Ref
 	From, To int // bytes of the text; all of it where it is short
 	Kind     Kind
-	Score    float64 // 1 for the best match, 0 for a filler
+	Score    float64 // 1 for the best match
 	Tokens   int     // what quoting it takes, estimated where it is a piece
 }

@@ -111,17 +111,11 @@ func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 	}
 }
 
-func TestWithoutAMatchThereAreFillersOnlyNewestFirst(t *testing.T) {
+func TestSmallTalkAndWhatWasNeverSaidFindNothing(t *testing.T) {
 	x, all := talk("user: thanks for the bread", "user: go on about the rent", "user: nice weather")
 	for _, text := range []string{"thanks!", "go on", "谢谢", "", "?!", "xylophone"} {
-		hits := x.Search(Query{Text: text, Limit: 2})
-		if got := found(all, hits); !slices.Equal(got, []string{"nice weather", "go on about the rent"}) {
-			t.Errorf("%q finds %q", text, got)
-		}
-		for _, h := range hits {
-			if h.Kind != Recent || h.Score != 0 {
-				t.Errorf("%q finds %+v", text, h)
-			}
+		if hits := x.Search(Query{Text: text, Limit: 2}); len(hits) > 0 {
+			t.Errorf("%q finds %q", text, found(all, hits))
 		}
 	}
 }
@@ -155,17 +149,15 @@ func TestTheBudgetIsKeptAndFilled(t *testing.T) {
 		lines = append(lines, "user: bread "+strings.Repeat("and so on ", i%17))
 	}
 	x, _ := talk(lines...)
-	for _, text := range []string{"bread", "thanks"} {
-		for budget := 50; budget < 3000; budget += 37 {
-			sum := 0
-			sittings := map[int64]bool{}
-			for _, h := range x.Search(Query{Text: text, Budget: budget, Header: 12}) {
-				sum += h.Tokens
-				sittings[(h.Seq-1)/10] = true
-			}
-			if sum += 12 * len(sittings); sum > budget || sum < budget*2/3 {
-				t.Fatalf("%q takes %d of %d", text, sum, budget)
-			}
+	for budget := 50; budget < 3000; budget += 37 {
+		sum := 0
+		sittings := map[int64]bool{}
+		for _, h := range x.Search(Query{Text: "bread", Budget: budget, Header: 12}) {
+			sum += h.Tokens
+			sittings[(h.Seq-1)/10] = true
+		}
+		if sum += 12 * len(sittings); sum > budget || sum < budget*2/3 {
+			t.Fatalf("it takes %d of %d", sum, budget)
 		}
 	}
 }
@@ -205,9 +197,9 @@ func TestARemovedExchangeIsNotFound(t *testing.T) {
 		x.Remove(seq)
 		x.Remove(99)
 		x.Remove(seq)
-		for _, text := range []string{"rent", "cat", "thanks"} {
+		for text, left := range map[string]bool{"rent": true, "cat": seq != 2} {
 			hits := x.Search(Query{Text: text})
-			if len(hits) != 4 || slices.ContainsFunc(hits, func(h Hit) bool { return h.Seq == seq }) {
+			if len(hits) > 0 != left || slices.ContainsFunc(hits, func(h Hit) bool { return h.Seq == seq }) {
 				t.Errorf("without %d, %q finds %q", seq, text, found(all, hits))
 			}
 		}

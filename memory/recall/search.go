@@ -44,7 +44,7 @@ type term struct {
 
 // Search returns what to quote for a user message, best first, within the
 // budget: a little of it goes to the user's standing instructions, the rest to
-// what matches, and what is left to the newest.
+// what matches. Small talk matches nothing.
 func (x *Index) Search(q Query) []Hit {
 	q.Text = ends(q.Text)
 	n := x.before(q.Before)
