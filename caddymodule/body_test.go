@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -213,6 +214,9 @@ func TestOddBodiesArriveAsTheyAreOrAreRefused(t *testing.T) {
 		if !strings.Contains(got, odd) {
 			t.Errorf("%q is not in %q", odd, got)
 		}
+	}
+	if list := s.ok(s.get(acme, "/sessions/odd/messages")); !utf8.ValidString(list.body) || list.get("data.#").Int() < 7 {
+		t.Errorf("the list of messages is %q", list.body)
 	}
 	if gjson.Get(got, "messages.#").Int() != 7 {
 		t.Errorf("the router got %q", got)

@@ -1,6 +1,7 @@
 package caddymodule
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -48,7 +49,8 @@ func (m sessionMessage) MarshalJSON() ([]byte, error) {
 		}
 		return true
 	})
-	return append(b, '}'), nil
+	// A message is kept as it came, but a list that isn't UTF-8 can't be read.
+	return bytes.ToValidUTF8(append(b, '}'), []byte("\ufffd")), nil
 }
 
 const (
