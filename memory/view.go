@@ -87,9 +87,14 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 		for i := 0; i < len(said) && isResult(said[i].Role); i++ {
 			ids = append(ids, said[i].answers)
 		}
-		if i := resume(turns, ids); i >= 0 {
-			turns, calling = turns[:i+1], true
-			v.Stored = userOf(tail, turns[i])
+		for i := resume(turns, ids); i >= 0; i = resume(turns, ids) {
+			if end, _ := sound(turns[i]); len(end) > 0 {
+				turns, calling = turns[:i+1], true
+				v.Stored = userOf(tail, turns[i])
+				break
+			}
+			// No provider would take this call: an earlier one of the name.
+			turns[i] = turns[i][:len(turns[i])-1]
 		}
 	case cut && said[0].Role == "user":
 		turns[last] = untilAnswer(turns[last])
