@@ -49,8 +49,15 @@ func TestAReloadUnderFiftyStreamsDropsNoneAndChangesPlansAtOnce(t *testing.T) {
 	o := processOptions{upstream: upstream.URL, store: "sqlite " + filepath.Join(t.TempDir(), "b.db"), admin: admin, address: freeAddress(t)}
 	s, _ := startProcessWith(t, o)
 	limit := func() string {
-		defer http.DefaultClient.CloseIdleConnections() // they may be the old server's
-		return s.post(acme, "/chat/completions/preview", chatBody("hi", "")).header.Get("X-Ratelimit-Limit-Requests")
+		defer s.client.CloseIdleConnections() // they may be the old server's
+		r := s.request("POST", "/chat/completions/preview", acme, strings.NewReader(chatBody("hi", "")))
+		r.Header.Set("Content-Type", "application/json")
+		res, err := s.client.Do(r)
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		return res.Header.Get("X-Ratelimit-Limit-Requests")
 	}
 	if got := limit(); got != "1000" {
 		t.Fatalf("the limit is %s", got)
@@ -63,7 +70,8 @@ func TestAReloadUnderFiftyStreamsDropsNoneAndChangesPlansAtOnce(t *testing.T) {
 
 	o.app = "plan enterprise 2000"
 	reload(t, admin, o.caddyfile())
-	// Caddy's old server may yet accept a connection when the reload is over.
+	// Caddy's old server may yet accept a connection when the reload is over,
+	// and close it unanswered.
 	eventually(t, "the limit is that of the reload", func() bool { return limit() == "2000" })
 	o.app = "plan enterprise 3000"
 	reload(t, admin, o.caddyfile()) // and again, under the streams of the one before the last
