@@ -28,7 +28,7 @@ run: build ## start Backstory at http://localhost:8080/api/v1
 
 .PHONY: test
 test: deps lint ## check and test everything
-	$(GO) test -race -timeout 12m ./...
+	$(GO) tool -modfile=tools/go.mod gotestsum --format standard-quiet -- -race -timeout 12m ./...
 	@[ -n "$$BACKSTORY_TEST_REDIS" ] || echo "The Redis store's search was tested against recorded replies;" \
 		"set BACKSTORY_TEST_REDIS=redis://… to test it on a server with the search module."
 
