@@ -87,11 +87,11 @@ func (d Document) Chunks(c Chunking, count func(string) int) []store.Chunk {
 }
 
 // add takes the next piece, and closes the passage under way where it doesn't
-// fit, where a page begins, or where a section begins and there is enough for a
-// passage: a passage is cited by the place of its beginning, and a heading of
-// another section stands in it, but nothing of another page.
+// fit, where a page or a sheet begins, or where a section begins and there is
+// enough for a passage: a passage is cited by the place of its beginning, and a
+// heading of another section stands in it, but nothing of another page or sheet.
 func (p *packer) add(next piece) {
-	for len(p.held) > p.fresh && (p.tokens+next.tokens > p.size || p.turns(next) || next.border == borderHeading && p.tokens >= p.size/3) {
+	for len(p.held) > p.fresh && (p.tokens+next.tokens > p.size || p.turns(next) || next.border >= borderHeading && p.tokens >= p.size/3) {
 		after := next.border
 		if p.turns(next) && p.tokens < p.size/3 {
 			after = borderHeading // no overlap: a short page would be repeated whole
@@ -108,11 +108,11 @@ func (p *packer) add(next piece) {
 	p.tokens += next.tokens
 }
 
-// turns reports whether a page begins with the next piece. A heading goes with
-// what follows it.
+// turns reports whether a page or a sheet begins with the next piece. A heading
+// goes with what follows it.
 func (p *packer) turns(next piece) bool {
 	last := p.held[len(p.held)-1]
-	return next.page != last.page && !last.heading
+	return (next.page != last.page || next.border == borderSheet) && !last.heading
 }
 
 // flush closes the last passage.
@@ -150,7 +150,7 @@ func (p *packer) close(after border) {
 		after = p.held[end].border
 	}
 	keep, repeated := end, 0
-	for after != borderHeading && keep > 1 && repeated+p.held[keep-1].tokens <= p.overlap {
+	for after < borderHeading && keep > 1 && repeated+p.held[keep-1].tokens <= p.overlap {
 		keep--
 		repeated += p.held[keep].tokens
 	}
@@ -174,7 +174,7 @@ func (p *packer) cut(after border) int {
 		tokens += h.tokens
 	}
 	// A heading goes with what follows it.
-	for best > p.fresh+1 && (best < len(p.held) || after != borderHeading) && p.held[best-1].heading {
+	for best > p.fresh+1 && (best < len(p.held) || after < borderHeading) && p.held[best-1].heading {
 		best--
 	}
 	return best

@@ -30,7 +30,7 @@ func (d *Document) add(text *strings.Builder, b extract.Block) {
 	switch b.Kind {
 	case extract.Prose, extract.Lines:
 		text.WriteString(b.Text)
-	case extract.Heading:
+	case extract.Heading, extract.Sheet:
 		s.title = b.Text
 		text.WriteString(strings.Repeat("#", b.Level) + " " + b.Text + "\n\n")
 	case extract.Paragraph:

@@ -73,6 +73,26 @@ func TestAPassageIsOfThePageThatItIsCitedBy(t *testing.T) {
 	}
 }
 
+func TestAPassageIsOfTheSheetThatItIsCitedBy(t *testing.T) {
+	var got []string
+	for _, c := range passagesOf(t, Chunking{Size: 60, Overlap: 20},
+		extract.Block{Kind: extract.Sheet, Level: 1, Text: "Prices"},
+		extract.Block{Kind: extract.Row, Level: 1, Text: "lamp | 30"},
+		extract.Block{Kind: extract.Sheet, Level: 1, Text: "Stock"},
+		extract.Block{Kind: extract.Row, Level: 1, Text: "lamp | 7"},
+		extract.Block{Kind: extract.Row, Text: "desk | 2"},
+		extract.Block{Kind: extract.Sheet, Level: 1, Text: "Empty"},
+		extract.Block{Kind: extract.Sheet, Level: 1, Text: "Notes"},
+		extract.Block{Kind: extract.Paragraph, Text: "Comment on A1: old"},
+	) {
+		got = append(got, fmt.Sprintf("%s: %s", c.Section, strings.Join(strings.Fields(c.Text), " ")))
+	}
+	want := []string{"Prices: # Prices lamp | 30", "Stock: # Stock lamp | 7 desk | 2", "Notes: # Empty # Notes Comment on A1: old"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestRowsAndLinesStayWhole(t *testing.T) {
 	for kind, line := range map[extract.Kind]string{extract.Row: "one | two. | three! | four", extract.Lines: "if (a) { b. c! d }\n"} {
 		var blocks []extract.Block

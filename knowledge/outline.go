@@ -53,7 +53,10 @@ func (o *outline) block(s span) {
 	kind := lineText
 	switch s.kind {
 	case extract.Heading:
-		o.heading(s.start, s.end, s.level, s.title)
+		o.heading(s.start, s.end, s.level, s.title, borderHeading)
+		return
+	case extract.Sheet:
+		o.heading(s.start, s.end, s.level, s.title, borderSheet)
 		return
 	case extract.Item:
 		kind = lineItem
@@ -123,7 +126,7 @@ func (o *outline) markdown(start, end int, s string, blankAfter bool) {
 		if level := underline(s); level > 0 && lineEnd(o.text, o.paragraph) == start {
 			from := o.paragraph
 			o.paragraph = -1
-			o.heading(from, end, level, o.text[from:start])
+			o.heading(from, end, level, o.text[from:start], borderHeading)
 			return
 		}
 	} else {
@@ -135,7 +138,7 @@ func (o *outline) markdown(start, end int, s string, blankAfter bool) {
 	}
 	switch kind {
 	case lineHeading:
-		o.heading(start, end, level, title)
+		o.heading(start, end, level, title, borderHeading)
 		return
 	case lineText:
 		if o.paragraph < 0 {
@@ -167,7 +170,7 @@ func (o *outline) flush(end int) {
 }
 
 // heading emits a heading and makes it the one that what follows stands under.
-func (o *outline) heading(start, end, level int, title string) {
+func (o *outline) heading(start, end, level int, title string, b border) {
 	o.path[level-1] = clipTitle(title)
 	clear(o.path[level:])
 	var names []string
@@ -178,7 +181,7 @@ func (o *outline) heading(start, end, level int, title string) {
 	}
 	o.section = strings.Join(names, " > ")
 	n, tokens := o.fit(o.text[start:end])
-	o.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: borderHeading, heading: start+n == end, section: o.section, page: o.page})
+	o.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: b, heading: start+n == end, section: o.section, page: o.page})
 	o.add(start+n, end, borderWord)
 	o.next, o.last = borderSentence, lineHeading
 }

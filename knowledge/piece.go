@@ -14,6 +14,7 @@ const (
 	borderSentence               // sentence, line of code, row of a table, item of a list
 	borderBlock                  // paragraph, table, list, code block
 	borderHeading                // section
+	borderSheet                  // sheet of a spreadsheet
 )
 
 // piece is a stretch of the text that is kept in one passage. Pieces follow

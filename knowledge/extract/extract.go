@@ -34,7 +34,7 @@ const (
 	Paragraph // one or more sentences
 	Item      // an item of a list
 	Row       // a row of a table, or a line of a record; Level 1: it begins a new one
-	kinds
+	Sheet     // the name of a sheet: a Heading of Level 1 that starts something new, as a page does
 )
 
 // Block is a piece of a file's text.
@@ -116,6 +116,10 @@ func (o *output) final(err error) bool {
 
 func (o *output) heading(level int, text string) error {
 	return o.add(Heading, min(max(level, 1), 6), strings.Join(strings.Fields(text), " "))
+}
+
+func (o *output) sheet(name string) error {
+	return o.add(Sheet, 1, strings.Join(strings.Fields(name), " "))
 }
 
 func (o *output) paragraph(text string) error { return o.add(Paragraph, 0, text) }

@@ -16,7 +16,7 @@ func read(t testing.TB, name string, content []byte) (string, extract.Info, erro
 	t.Helper()
 	var b strings.Builder
 	info, err := extract.Read(t.Context(), name, content, func(block extract.Block) error {
-		fmt.Fprintf(&b, "%s", []string{"prose", "lines", "h", "p", "item", "row"}[block.Kind])
+		fmt.Fprintf(&b, "%s", []string{"prose", "lines", "h", "p", "item", "row", "sheet"}[block.Kind])
 		if block.Level > 0 {
 			fmt.Fprintf(&b, "%d", block.Level)
 		}
@@ -52,13 +52,13 @@ func TestDocumentsAreReadInOrderWithTheirStructure(t *testing.T) {
 		"pptx": {"a.pptx", PPTX([2]string{"Plan", "Build it"}, [2]string{"Risks", "It rains"}),
 			"h1 @1 Plan\np @1 Build it\nh1 @2 Risks\np @2 It rains\n"},
 		"xlsx": {"a.xlsx", XLSX("Prices", []any{"Item", "Price"}, []any{"Shoe", 5.5}, nil, []any{"Other"}),
-			"h1 Prices\nrow1 Item | Price\nrow Shoe | 5.5\nrow1 Other\n"},
+			"sheet1 Prices\nrow1 Item | Price\nrow Shoe | 5.5\nrow1 Other\n"},
 		"odt": {"a.odt", ODF("text", `<o:text><text:h text:outline-level="2">Refunds</text:h><text:p>The<text:s text:c="2"/>window<text:note><text:note-citation>1</text:note-citation><text:note-body><text:p>A note</text:p></text:note-body></text:note> is open</text:p>
 			<text:list><text:list-item><text:p>one</text:p></text:list-item></text:list>
 			<table:table table:name="T"><table:table-row><table:table-cell><text:p>a</text:p></table:table-cell><table:table-cell table:number-columns-repeated="2"><text:p>b</text:p></table:table-cell></table:table-row></table:table></o:text>`),
 			"h2 Refunds\np The  window is open⏎A note\nitem - one\nrow1 a | b | b\n"},
 		"ods": {"a.ods", ODF("spreadsheet", `<o:spreadsheet><table:table table:name="Prices"><table:table-row table:number-rows-repeated="2"><table:table-cell><text:p>5</text:p></table:table-cell><table:table-cell table:number-columns-repeated="16000"/></table:table-row></table:table></o:spreadsheet>`),
-			"h1 Prices\nrow1 5\nrow 5\n"},
+			"sheet1 Prices\nrow1 5\nrow 5\n"},
 		"odp":  {"a.odp", ODF("presentation", `<o:presentation><draw:page><text:p>one</text:p></draw:page><draw:page><text:p>two</text:p></draw:page></o:presentation>`), "p @1 one\np @2 two\n"},
 		"epub": {"a.epub", EPUB("<h1>One</h1><p>It began.</p>", "<h1>Two</h1><p>It ended.</p>"), "h1 One\np It began.\nh1 Two\np It ended.\n"},
 		"html": {"a.html", []byte(page),

@@ -17,7 +17,7 @@ func checked(t *testing.T, name string, content []byte) {
 		if b.Text == "" || !utf8.ValidString(b.Text) || strings.ContainsAny(b.Text, "\x00\r\f") {
 			t.Errorf("text %q", b.Text)
 		}
-		if b.Kind > extract.Row || b.Level < 0 || b.Level > 6 || b.Page < 0 || b.Kind == extract.Heading && (b.Level == 0 || strings.Contains(b.Text, "\n")) ||
+		if b.Kind > extract.Sheet || b.Level < 0 || b.Level > 6 || b.Page < 0 || (b.Kind == extract.Heading || b.Kind == extract.Sheet) && (b.Level == 0 || strings.Contains(b.Text, "\n")) ||
 			b.Kind == extract.Row && strings.Contains(b.Text, "\n") {
 			t.Errorf("block %+v", b)
 		}

@@ -124,7 +124,7 @@ func (d *odf) table(e element) error {
 		return d.blocks(0)
 	}
 	if name := e.attr("name"); d.named && name != "" {
-		if err := d.o.heading(1, name); err != nil {
+		if err := d.o.sheet(name); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,7 @@ func readXLSX(o *output, content []byte) error {
 }
 
 func readSheet(o *output, f *excelize.File, sheet string) error {
-	if err := o.heading(1, sheet); err != nil {
+	if err := o.sheet(sheet); err != nil {
 		return err
 	}
 	rows, err := f.Rows(sheet)

@@ -74,8 +74,8 @@ func readBlock(r *bufio.Reader) (b extract.Block, err error) {
 	page, err2 := binary.ReadUvarint(r)
 	length, err3 := binary.ReadUvarint(r)
 	switch {
-	case errors.Join(err1, err2, err3) != nil, kind > byte(extract.Row), level > 6, page > 1<<30, length > maxBlock,
-		kind == byte(extract.Heading) && level == 0:
+	case errors.Join(err1, err2, err3) != nil, kind > byte(extract.Sheet), level > 6, page > 1<<30, length > maxBlock,
+		kind == byte(extract.Heading) && level == 0, kind == byte(extract.Sheet) && level != 1:
 		return b, errStream
 	}
 	var text strings.Builder

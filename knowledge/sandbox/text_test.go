@@ -25,7 +25,7 @@ func FuzzBlocks(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if !utf8.ValidString(b.Text) || b.Kind > extract.Row || b.Level > 6 || b.Page < 0 || b.Kind == extract.Heading && b.Level == 0 {
+			if !utf8.ValidString(b.Text) || b.Kind > extract.Sheet || b.Level > 6 || b.Page < 0 || b.Kind == extract.Heading && b.Level == 0 || b.Kind == extract.Sheet && b.Level != 1 {
 				t.Fatalf("%+v", b)
 			}
 		}
