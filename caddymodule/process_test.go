@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+	"github.com/tidwall/gjson"
 )
 
 // childConfig names the environment variable with the path of a Caddyfile that
@@ -83,10 +84,21 @@ func startProcessWith(t *testing.T, o processOptions) (*site, *exec.Cmd) {
 	}
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childConfig+"="+config)
+	stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stderr.Close()
+	cmd.Stderr = stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		if t.Failed() {
+			t.Logf("the process said:\n%s", complaints(stderr.Name()))
+		}
+	})
 	s := &site{t: t, root: o.root(), url: o.root() + "/api/v1"}
 	probe := http.Client{Transport: &http.Transport{TLSClientConfig: o.trusts}}
 	defer probe.CloseIdleConnections()
@@ -99,6 +111,21 @@ func startProcessWith(t *testing.T, o processOptions) (*site, *exec.Cmd) {
 		return res.StatusCode == http.StatusOK
 	})
 	return s, cmd
+}
+
+// complaints are the warnings and errors in a log, and what isn't Caddy's.
+func complaints(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	var lines []string
+	for line := range strings.Lines(string(b)) {
+		if level := gjson.Get(line, "level").Str; level != "info" && level != "debug" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
 }
 
 func TestWhatWasDeliveredSurvivesAShutdown(t *testing.T) {
