@@ -1,6 +1,7 @@
 package prompt
 
-// kept is how many of the newest exchanges are supplied wherever they fit.
+// kept is how many of the newest exchanges are supplied wherever they fit beside
+// what is reserved for older messages.
 const kept = 2
 
 // first is the index of the oldest exchange that is supplied within share

@@ -100,7 +100,10 @@ func TestDivide(t *testing.T) {
 		{"an eighth is left to the newest", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 100, 25, 25, 25, 25)}, 2, 900},
 		{"of a large share a quarter", prompt.Input{Limits: large, Recalls: true, Older: true, Earlier: exchanges(5000, 600, 600, 600)}, 1, 6200},
 		{"and what recalled messages leave", prompt.Input{Limits: large, Recalls: true, Older: true, Spare: 7000, Earlier: exchanges(5000, 900, 900, 900)}, 1, 5300},
-		{"the last two stand where they fit at all", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 400, 400)}, 1, 200},
+		{"the last two stand where they leave three fifths", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 200, 200)}, 1, 600},
+		{"one that leaves them stands alone", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 201, 200)}, 2, 800},
+		{"or 2,000 tokens of a large share", prompt.Input{Limits: large, Recalls: true, Older: true, Earlier: exchanges(100, 3000, 3000)}, 1, 2000},
+		{"or whatever is recalled", prompt.Input{Limits: roomy, Recalls: true, Older: true, Spare: 950, Earlier: exchanges(100, 450, 450)}, 1, 100},
 		{"the share of the files is kept free", prompt.Input{Limits: roomy, Recalls: true, Searches: true, Older: true, Earlier: exchanges(50, 50)}, 0, 500},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -92,14 +92,16 @@ func (g *grid) sizes() (lines [][]string) {
 		}), g.line("  over the budget", system, "", func(r *row) string {
 			return fmt.Sprint(r.Figures["over_budget"])
 		}))
-		two := g.line("  last two exchanges", system, "", func(r *row) string {
-			if share, ok := r.Figures["last_two"]; ok {
-				return number(share)
+		for _, two := range [][2]string{{"  last two exchanges", "last_two"}, {"    that leave most of it", "last_two_short"}} {
+			line := g.line(two[0], system, "", func(r *row) string {
+				if share, ok := r.Figures[two[1]]; ok {
+					return number(share)
+				}
+				return "-"
+			})
+			if slices.ContainsFunc(line[2:], func(s string) bool { return s != "-" }) {
+				lines = append(lines, line)
 			}
-			return "-"
-		})
-		if slices.ContainsFunc(two[2:], func(s string) bool { return s != "-" }) {
-			lines = append(lines, two)
 		}
 	}
 	return lines

@@ -87,12 +87,14 @@ type answer struct {
 	recall   float64 // the share of it
 	tokens   int     // that were added
 	lastTwo  *bool   // nil: the last two exchanges don't fit
+	short    bool    // they leave most of the budget, or 2,000 tokens
 }
 
 // ask previews every question at a budget that the server has been given.
 func (c *conversations) ask(ctx context.Context, s *server, v variant, budget int) ([]answer, error) {
 	evidence := c.evidence()
 	last := make(map[string][]said) // the end of each session
+	short := make(map[string]bool)
 	for i := range c.sessions {
 		messages, err := v.chat(&c.sessions[i])
 		if err != nil {
@@ -100,6 +102,7 @@ func (c *conversations) ask(ctx context.Context, s *server, v variant, budget in
 		}
 		if end := lastExchanges(messages, 2); historyTokens(end) <= budget {
 			last[c.sessions[i].ID] = end
+			short[c.sessions[i].ID] = historyTokens(end) <= budget-min(budget*3/5, 2000)
 		}
 	}
 	answers := make([]answer, len(c.questions))
@@ -118,7 +121,7 @@ func (c *conversations) ask(ctx context.Context, s *server, v variant, budget in
 		a.tokens = max(given.tokens, p.added())
 		if end := last[q.Session]; end != nil {
 			kept := contains(p.Messages, end)
-			a.lastTwo = &kept
+			a.lastTwo, a.short = &kept, short[q.Session]
 		}
 		return nil
 	})
@@ -266,7 +269,7 @@ const (
 
 // memoryRows sums answers up: over all questions, and by category.
 func memoryRows(of row, questions []question, answers []answer) []row {
-	type sums struct{ all, any, recall, tokens, over, lastTwo mean }
+	type sums struct{ all, any, recall, tokens, over, lastTwo, lastShort mean }
 	by := map[string]*sums{"": {}}
 	order := []string{""}
 	for i, a := range answers {
@@ -288,6 +291,9 @@ func memoryRows(of row, questions []question, answers []answer) []row {
 			s.over.share(a.tokens > of.Budget)
 			if a.lastTwo != nil {
 				s.lastTwo.share(*a.lastTwo)
+				if a.short {
+					s.lastShort.share(*a.lastTwo)
+				}
 			}
 		}
 	}
@@ -301,6 +307,9 @@ func memoryRows(of row, questions []question, answers []answer) []row {
 		}
 		if s.lastTwo.n > 0 {
 			r.Figures["last_two"] = s.lastTwo.value()
+		}
+		if s.lastShort.n > 0 {
+			r.Figures["last_two_short"] = s.lastShort.value()
 		}
 		rows = append(rows, r)
 	}

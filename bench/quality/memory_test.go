@@ -89,7 +89,7 @@ func TestMemoryRows(t *testing.T) {
 	rows := memoryRows(row{Section: sectionMemory, Budget: 100},
 		[]question{{Category: "when"}, {Category: "who"}, {Category: "when"}, {}},
 		[]answer{
-			{all: true, any: true, recall: 1, tokens: 100, lastTwo: &yes},
+			{all: true, any: true, recall: 1, tokens: 100, lastTwo: &yes, short: true},
 			{any: true, recall: .5, tokens: 101, lastTwo: &no},
 			{tokens: 50},
 			{all: true, any: true, recall: 1, tokens: 49},
@@ -97,7 +97,7 @@ func TestMemoryRows(t *testing.T) {
 	if len(rows) != 3 || rows[0].N != 4 || rows[1].Category != "when" || rows[1].N != 2 || rows[2].N != 1 {
 		t.Fatalf("%+v", rows)
 	}
-	want := map[string]float64{"all": .5, "any": .75, "recall": .625, "tokens_mean": 75, "tokens_max": 101, "over_budget": 1, "last_two": .5}
+	want := map[string]float64{"all": .5, "any": .75, "recall": .625, "tokens_mean": 75, "tokens_max": 101, "over_budget": 1, "last_two": .5, "last_two_short": 1}
 	if !reflect.DeepEqual(rows[0].Figures, want) {
 		t.Errorf("all: %v", rows[0].Figures)
 	}

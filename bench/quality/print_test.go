@@ -10,7 +10,7 @@ func TestPrint(t *testing.T) {
 	r.Data = "data"
 	for _, budget := range []int{1000, 2000} {
 		for _, w := range []row{
-			{Store: "sqlite", System: systemFull, N: 9, Figures: map[string]float64{"all": .5, "any": 1, "tokens_mean": 900, "tokens_max": 999, "last_two": 1}},
+			{Store: "sqlite", System: systemFull, N: 9, Figures: map[string]float64{"all": .5, "any": 1, "tokens_mean": 900, "tokens_max": 999, "last_two": .5, "last_two_short": 1}},
 			{Store: "sqlite", System: systemFull, Category: "when", N: 4, Figures: map[string]float64{"all": .25, "any": .75}},
 			{System: systemRecent, N: 9, Figures: map[string]float64{"all": .111, "any": .222, "tokens_mean": 950, "tokens_max": 1000}},
 		} {
@@ -31,7 +31,8 @@ func TestPrint(t *testing.T) {
 			"  most recent first    9   .111/.222    .111/.222\n",
 		"  backstory (sqlite): tokens   9   900/999    900/999\n" +
 			"    over the budget            9   0          0\n" +
-			"    last two exchanges         9   1.000      1.000\n" +
+			"    last two exchanges         9   .500       .500\n" +
+			"      that leave most of it    9   1.000      1.000\n" +
 			"  most recent first: tokens    9   950/1000   950/1000\n" +
 			"    over the budget            9   0          0\n",
 		"  backstory (sqlite)\n    when   4   .250/.750   .250/.750\n",
