@@ -75,18 +75,21 @@ func (r *redisServer) kill() {
 }
 
 // twoProxies are two processes on one Redis.
-func twoProxies(t *testing.T, upstream string) (one, other *site, url string) {
+func twoProxies(t *testing.T, upstream, app string) (one, other *site, url string) {
 	t.Helper()
 	url = startRedis(t)
-	directive := "redis " + url + " {\nfiles off\n}"
-	one, _ = startProcess(t, upstream, directive)
-	other, _ = startProcess(t, upstream, directive)
-	return one, other, url
+	proxy := func() *site {
+		s, _ := startProcessWith(t, processOptions{
+			upstream: upstream, store: "redis " + url + " {\nfiles off\n}", app: app, admin: "off", address: freeAddress(t),
+		})
+		return s
+	}
+	return proxy(), proxy(), url
 }
 
 func TestASessionGoesOnOnAnotherProxy(t *testing.T) {
 	upstream := newFake(t)
-	one, other, _ := twoProxies(t, upstream.URL)
+	one, other, _ := twoProxies(t, upstream.URL, "")
 	for i := range 10 {
 		one.chat(acme, fmt.Sprint("one ", i), `"sessionId":"s"`)
 		r := other.chat(acme, fmt.Sprint("other ", i), `"sessionId":"s"`)
@@ -114,7 +117,7 @@ func TestWithFilesOffAnUploadIsRefused(t *testing.T) {
 
 func TestRatesAddUpOverProxies(t *testing.T) {
 	upstream := newFake(t)
-	one, other, _ := twoProxies(t, upstream.URL)
+	one, other, _ := twoProxies(t, upstream.URL, "")
 	var mu sync.Mutex
 	statuses := map[int]int{}
 	var all sync.WaitGroup
@@ -137,7 +140,7 @@ func TestRatesAddUpOverProxies(t *testing.T) {
 func TestARevokedKeyIsRefusedEverywhere(t *testing.T) {
 	t.Parallel() // the proxies are other processes
 	upstream := newFake(t)
-	one, other, url := twoProxies(t, upstream.URL)
+	one, other, url := twoProxies(t, upstream.URL, "")
 	// A key as the first start makes them: the digest alone is stored.
 	const key = "bsk_0000000000000000000000000000000000000000000_jlcZC2"
 	db, err := redis.Open(t.Context(), url, redis.Options{NoFiles: true})
@@ -171,10 +174,10 @@ func TestConcurrentAppendsFromTwoProxiesAreWhole(t *testing.T) {
 	upstream := newFake(t)
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
 		messages := gjson.Get(body, "messages").Array()
-		said := messages[len(messages)-1].Get("content").Str
-		writeReply(w, "reply to "+said[strings.LastIndex(said, "\n")+1:]) // what is recalled stands ahead
+		writeReply(w, "reply to "+messages[len(messages)-1].Get("content").Str)
 	})
-	one, other, url := twoProxies(t, upstream.URL)
+	// Prompts are small, so that the time goes into the appends.
+	one, other, url := twoProxies(t, upstream.URL, "context {\nmax_added_tokens 200\nrecall off\n}")
 	next := make(chan int)
 	var all sync.WaitGroup
 	for i := range workers {
