@@ -82,7 +82,7 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 		Now:    time.Now(),
 		Before: t.supplied(d.First, g.Tail),
 		Budget: budget,
-		Header: prompt.SittingTokens,
+		Header: prompt.DayTokens,
 	}, t.meaning(via), recallWait)
 	if err != nil {
 		return nil, err

@@ -103,7 +103,7 @@ func tail(share int) int {
 // messages that the request is about, however long they are. Of 2,000 tokens two
 // answers of a few hundred words are nearly all: with nothing left beside them,
 // recall answers a third of the questions that it else does.
-func reserved(share int) int { return min(share*3/5, 2000) }
+func reserved(share int) int { return min(share*3/4, 3000) }
 
 // Divide says what becomes of the tokens that may be added. Passages and
 // Recalled have no part in it.

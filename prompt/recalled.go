@@ -27,15 +27,12 @@ const reminder = "Earlier messages of this conversation that may matter here, ol
 // what somebody says can't pass for what somebody else said, or when.
 var indent = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\u2028", "\n ", "\u2029", "\n ")
 
-// RecallOverhead and SittingTokens are about what it takes to quote messages,
-// beside the messages: once, and for each time that is told.
+// RecallOverhead and DayTokens are about what it takes to quote messages, beside
+// the messages: once, and for each day that is told.
 const (
-	RecallOverhead = 40
-	SittingTokens  = 12
+	RecallOverhead = 43
+	DayTokens      = 4
 )
-
-// sitting is how long a conversation may pause before the time is told again.
-const sitting = 30 * time.Minute
 
 // remembered returns the messages that fit into a budget, in the order of the
 // session, and the text that quotes them. They come best first; one that is too
@@ -45,8 +42,8 @@ func remembered(recalled []Recalled, budget int, count func(string) int) (fit []
 	for i := range recalled {
 		r := &recalled[i]
 		cost := count(r.line())
-		if !slices.ContainsFunc(fit, r.near) {
-			cost += SittingTokens
+		if !r.Time.IsZero() && !slices.ContainsFunc(fit, r.sameDay) {
+			cost += DayTokens
 		}
 		if cost <= left {
 			left -= cost
@@ -87,13 +84,18 @@ func inOrder(recalled []Recalled) []Recalled {
 	return joined
 }
 
-// near reports whether a message is of the same sitting.
-func (r *Recalled) near(other Recalled) bool { return r.Time.Sub(other.Time).Abs() < sitting }
+// sameDay reports whether a message was said on the same day, by UTC.
+func (r *Recalled) sameDay(other Recalled) bool {
+	const day = 24 * time.Hour
+	return r.Time.UTC().Truncate(day).Equal(other.Time.UTC().Truncate(day))
+}
 
 func (r *Recalled) sameMessage(other *Recalled) bool { return r.Seq == other.Seq && r.N == other.N }
 
 // quotedMessages is the text that quotes the messages: who said what, and above
-// those of one sitting, when.
+// those of one day, when: the year where it is another. A line with the whole
+// date and the time would take three times as many tokens; of a small budget
+// the times of many days are a quarter.
 func quotedMessages(messages []Recalled) string {
 	mark := markerOf(func(write func(string)) {
 		for i := range messages {
@@ -103,13 +105,17 @@ func quotedMessages(messages []Recalled) string {
 	})
 	var b strings.Builder
 	b.WriteString(reminder + "<<<earlier " + mark + ">>>\n")
-	var last time.Time
+	var last *Recalled // that a day was told of
 	for i := range messages {
 		m := &messages[i]
-		if !m.Time.IsZero() && (last.IsZero() || m.Time.Sub(last).Abs() >= sitting) {
-			b.WriteString(m.Time.UTC().Format("[2006-01-02 15:04]\n"))
+		if !m.Time.IsZero() && (last == nil || !m.sameDay(*last)) {
+			layout := "[2 Jan]\n"
+			if last == nil || m.Time.UTC().Year() != last.Time.UTC().Year() {
+				layout = "[2 Jan 2006]\n"
+			}
+			b.WriteString(m.Time.UTC().Format(layout))
+			last = m
 		}
-		last = m.Time
 		b.WriteString(m.line())
 	}
 	b.WriteString("<<<end " + mark + ">>>\n\n")

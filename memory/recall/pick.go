@@ -23,14 +23,14 @@ type choice struct {
 	hits []Hit
 	left int // of the budget
 	best float64
-	in   []bool // by piece
-	sits []bool // by sitting: its header is paid
+	in   []bool         // by piece
+	days map[int64]bool // whose header is paid
 }
 
 // pick takes what fits, best first.
 func (s *search) pick() []Hit {
 	order := s.order()
-	c := &choice{search: s, left: s.q.Budget, in: make([]bool, len(s.scores)), sits: make([]bool, len(s.x.sittings))}
+	c := &choice{search: s, left: s.q.Budget, in: make([]bool, len(s.scores)), days: map[int64]bool{noTime: true}}
 	if len(order.pieces) > 0 {
 		c.best = s.scores[order.pieces[0]]
 	}
@@ -73,7 +73,7 @@ func (c *choice) take(p int, kind Kind) bool {
 	tokens := c.tokens(p)
 	if c.q.Budget > 0 {
 		all := tokens
-		if !c.sits[m.sitting] {
+		if !c.days[m.day()] {
 			all += c.q.Header
 		}
 		if all > c.left {
@@ -85,7 +85,7 @@ func (c *choice) take(p int, kind Kind) bool {
 	if c.best > 0 {
 		h.Score = c.scores[p] / c.best
 	}
-	c.in[p], c.sits[m.sitting] = true, true
+	c.in[p], c.days[m.day()] = true, true
 	c.hits = append(c.hits, h)
 	return true
 }

@@ -46,8 +46,8 @@ type Query struct {
 	Before Ref       // only messages ahead of this one; zero: all
 	Budget int       // tokens to fill; 0: no limit
 	Limit  int       // most hits; 0: no limit
-	// Header is what the first message of a sitting takes besides its Tokens:
-	// the line with its date.
+	// Header is what the first message of a day takes besides its Tokens: the
+	// line with its date.
 	Header int
 	// Near is a ranking by other means, such as vectors, best first, and
 	// NearWeight what its first place is worth beside the best lexical match:
