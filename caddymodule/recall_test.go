@@ -42,7 +42,7 @@ func TestOlderMessagesAreRecalled(t *testing.T) {
 	for range 2 {
 		r := s.chat(acme, question, `"sessionId":"s","saveToMemory":false`)
 		got := lastUser(upstream.last(t))
-		quoted := regexp.MustCompile(`(?s)^Earlier messages of this conversation.*\[\d{4}-\d\d-\d\d \d\d:\d\d\]\nuser: By the way, my boat is called Marianne and lies in Porto\.\nassistant: ok\n.*<<<end [0-9]{12}>>>\n\n` + regexp.QuoteMeta(question) + `$`)
+		quoted := regexp.MustCompile(`(?s)^Earlier messages of this conversation.*\[\d+ \pL+ \d{4}\]\nuser: By the way, my boat is called Marianne and lies in Porto\.\nassistant: ok\n.*<<<end [0-9]{12}>>>\n\n` + regexp.QuoteMeta(question) + `$`)
 		if !quoted.MatchString(got) {
 			t.Fatalf("the model was asked %q", got)
 		}
@@ -75,6 +75,18 @@ func TestOlderMessagesAreRecalled(t *testing.T) {
 			in, before := p.get("messages.#").Int(), about.get("messages.#").Int()
 			if p.get("_metadata.memory.recalledMessages").Int() != 0 || in <= before || strings.Contains(p.get("messages").Raw, "Earlier messages") {
 				t.Errorf("%q: %d messages, not %d: %s", text, in, before, p.body)
+			}
+		}
+	})
+	t.Run("long exchanges at the end leave room for what is asked about, unless the message leans on them", func(t *testing.T) {
+		s.talk(upstream, "long")
+		for i := range 2 {
+			s.chat(acme, fmt.Sprintf("long %d: %s", i, strings.Repeat("nothing much ", 60)), `"sessionId":"long"`)
+		}
+		for text, want := range map[string]bool{"Tell me the number of each nothing, number by number, please": false, "Which number?": true} {
+			p := s.ok(s.post(acme, "/chat/completions/preview", chatBody(text, `"sessionId":"long"`)))
+			if in := strings.Contains(p.get("messages").Raw, `"content":"long 0`); in != want {
+				t.Errorf("%q: %s", text, p.get("messages").Raw)
 			}
 		}
 	})

@@ -9,8 +9,9 @@ import (
 // user message; they end as a passage does.
 var recalledStart = regexp.MustCompile(`^<<<earlier\s+(\S+?)(?:>>>)?$`)
 
-// speaker is who said what follows, or the line that says when it was said.
-var speaker = regexp.MustCompile(`(?m)^(?:\[\d{4}-\d\d-\d\d \d\d:\d\d\]$|(user|assistant): )`)
+// speaker is who said what follows, or the line that says on which day it was
+// said.
+var speaker = regexp.MustCompile(`(?m)^(?:\[\d\d? \pL+(?: \d{4})?\]$|(user|assistant): )`)
 
 // cutMessages parts quoted messages, each behind its speaker. One with a name in
 // place of the role is taken for the user's.

@@ -25,11 +25,11 @@ Yes, in five days, e.g. by train.
 
 const recalled = `Earlier messages of this conversation that may matter here, oldest first.
 <<<earlier b33fc1ae0ad52965>>>
-[2026-11-21 07:45]
+[31 Dec 2026]
 user: My cat Mistral is allergic to salmon.
 assistant: Poor cat!
 The vet opens at nine.
-[2026-11-22 09:00]
+[2 Jan 2027]
 Ada: What did I say?
 <<<end b33fc1ae0ad52965>>>
 

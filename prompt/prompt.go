@@ -26,6 +26,9 @@ type Input struct {
 	// Recalls says that older messages which the request is about may be
 	// quoted where the session doesn't fit.
 	Recalls bool
+	// Leans says that the request is likely to be about what was said last: the
+	// last two exchanges then go before those messages.
+	Leans bool
 	// Recalled are those messages, best first.
 	Recalled []Recalled
 	// Spare is what they are known to leave of the history's share, which the
@@ -100,10 +103,15 @@ func tail(share int) int {
 }
 
 // reserved is what the last two exchanges leave of the history's share to older
-// messages that the request is about, however long they are. Of 2,000 tokens two
-// answers of a few hundred words are nearly all: with nothing left beside them,
-// recall answers a third of the questions that it else does.
-func reserved(share int) int { return min(share*3/4, 3000) }
+// messages that the request is about. Two answers of a few hundred words are
+// nearly all of 2,000 tokens: with what is left beside them, recall answers a
+// third of the questions that it else does.
+func (in *Input) reserved(share int) int {
+	if in.Leans {
+		return 0
+	}
+	return min(share*3/4, 3000)
+}
 
 // Divide says what becomes of the tokens that may be added. Passages and
 // Recalled have no part in it.
@@ -121,7 +129,7 @@ func (in *Input) Divide() Division {
 	d.First = first(in.Earlier, share, share)
 	recalls := in.Recalls && (in.Older || d.First > 0)
 	if recalls {
-		d.First = first(in.Earlier, max(tail(share), in.Spare), max(share-reserved(share), in.Spare))
+		d.First = first(in.Earlier, max(tail(share), in.Spare), max(share-in.reserved(share), in.Spare))
 	}
 	for _, e := range in.Earlier[d.First:] {
 		d.History += e.Tokens

@@ -34,12 +34,13 @@ func TestRecalledMessagesAreQuoted(t *testing.T) {
 	}{
 		{"in the order of the session, whatever is best", []prompt.Recalled{
 			older(7, 0, "user", "and a cat", day), older(2, 1, "assistant", "Noted.", day), older(2, 0, "user", "I have a dog", day),
-		}, "[2026-03-09 18:04]\nuser: I have a dog\nassistant: Noted.\nuser: and a cat\n"},
-		{"with the time where there was a pause", []prompt.Recalled{
-			older(1, 0, "Ada", "one", day), older(2, 0, "Ada", "two", day.Add(20*time.Minute)), older(3, 0, "Bob", "three", day.AddDate(0, 0, 1)),
-		}, "[2026-03-09 18:04]\nAda: one\nAda: two\n[2026-03-10 18:04]\nBob: three\n"},
-		{"a time of somewhere else", []prompt.Recalled{older(1, 0, "user", "one", day.In(time.FixedZone("", 3600)))}, "[2026-03-09 18:04]\nuser: one\n"},
-		{"no time where none is known", []prompt.Recalled{older(1, 0, "user", "one", time.Time{})}, "user: one\n"},
+		}, "[9 Mar 2026]\nuser: I have a dog\nassistant: Noted.\nuser: and a cat\n"},
+		{"under their day, the year where it is another", []prompt.Recalled{
+			older(1, 0, "Ada", "one", day), older(2, 0, "Ada", "two", day.Add(2*time.Hour)), older(3, 0, "Bob", "three", day.AddDate(0, 1, 0)),
+			older(4, 0, "Bob", "four", day.AddDate(1, 1, 0)),
+		}, "[9 Mar 2026]\nAda: one\nAda: two\n[9 Apr]\nBob: three\n[9 Apr 2027]\nBob: four\n"},
+		{"a day of somewhere else", []prompt.Recalled{older(1, 0, "user", "one", day.In(time.FixedZone("", 8*3600)))}, "[9 Mar 2026]\nuser: one\n"},
+		{"no day where none is known", []prompt.Recalled{older(1, 0, "user", "one", time.Time{})}, "user: one\n"},
 		{"parts of a message, joined where they meet", []prompt.Recalled{
 			{Seq: 1, From: 8, To: 12, Speaker: "user", Text: "one two three four"}, {Seq: 1, From: 4, To: 8, Speaker: "user", Text: "one two three four"},
 		}, "user: … two thre …\n"},
@@ -100,10 +101,11 @@ func TestDivide(t *testing.T) {
 		{"an eighth is left to the newest", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 100, 25, 25, 25, 25)}, 2, 900},
 		{"of a large share a quarter", prompt.Input{Limits: large, Recalls: true, Older: true, Earlier: exchanges(5000, 600, 600, 600)}, 1, 6200},
 		{"and what recalled messages leave", prompt.Input{Limits: large, Recalls: true, Older: true, Spare: 7000, Earlier: exchanges(5000, 900, 900, 900)}, 1, 5300},
-		{"the last two stand where they leave three fifths", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 200, 200)}, 1, 600},
-		{"one that leaves them stands alone", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 201, 200)}, 2, 800},
-		{"or 2,000 tokens of a large share", prompt.Input{Limits: large, Recalls: true, Older: true, Earlier: exchanges(100, 3000, 3000)}, 1, 2000},
+		{"the last two stand where they leave three quarters", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 125, 125)}, 1, 750},
+		{"one that leaves them stands alone", prompt.Input{Limits: roomy, Recalls: true, Older: true, Earlier: exchanges(100, 126, 125)}, 2, 875},
+		{"or 3,000 tokens of a large share", prompt.Input{Limits: large, Recalls: true, Older: true, Earlier: exchanges(100, 2500, 2500)}, 1, 3000},
 		{"or whatever is recalled", prompt.Input{Limits: roomy, Recalls: true, Older: true, Spare: 950, Earlier: exchanges(100, 450, 450)}, 1, 100},
+		{"wherever they fit, where the request leans on them", prompt.Input{Limits: roomy, Recalls: true, Older: true, Leans: true, Earlier: exchanges(100, 450, 450)}, 1, 100},
 		{"the share of the files is kept free", prompt.Input{Limits: roomy, Recalls: true, Searches: true, Older: true, Earlier: exchanges(50, 50)}, 0, 500},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -87,7 +87,7 @@ type answer struct {
 	recall   float64 // the share of it
 	tokens   int     // that were added
 	lastTwo  *bool   // nil: the last two exchanges don't fit
-	short    bool    // they leave most of the budget, or 2,000 tokens
+	short    bool    // they leave three quarters of the budget, or 3,000 tokens
 }
 
 // ask previews every question at a budget that the server has been given.
@@ -102,7 +102,7 @@ func (c *conversations) ask(ctx context.Context, s *server, v variant, budget in
 		}
 		if end := lastExchanges(messages, 2); historyTokens(end) <= budget {
 			last[c.sessions[i].ID] = end
-			short[c.sessions[i].ID] = historyTokens(end) <= budget-min(budget*3/5, 2000)
+			short[c.sessions[i].ID] = historyTokens(end) <= budget-min(budget*3/4, 3000)
 		}
 	}
 	answers := make([]answer, len(c.questions))

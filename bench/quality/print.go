@@ -92,7 +92,7 @@ func (p *printer) memory(collection string, rows []row) {
 	g := newGrid(rows)
 	p.table("memory: "+collection+", the share of questions with all/any of the evidence in the prompt",
 		slices.Concat(g.header(""), g.lines("", "all", "any")))
-	p.table("memory: "+collection+", tokens added, mean/most; prompts over the budget; the share of prompts that hold\nthe last two exchanges word for word, where they fit, and where they leave 3/5 of the budget, or 2,000 tokens",
+	p.table("memory: "+collection+", tokens added, mean/most; prompts over the budget; the share of prompts that hold\nthe last two exchanges word for word, where they fit, and where they leave 3/4 of the budget, or 3,000 tokens",
 		slices.Concat(g.header(""), g.sizes()))
 	if lines := g.categories(); len(lines) > 0 {
 		p.table("memory: "+collection+" by category, all/any", slices.Concat(g.header(""), lines))

@@ -120,6 +120,18 @@ func TestSmallTalkAndWhatWasNeverSaidFindNothing(t *testing.T) {
 	}
 }
 
+func TestAMessageThatSaysLittleLeans(t *testing.T) {
+	for text, want := range map[string]bool{
+		"make it shorter": true, "And in French?": true, "what did you mean by that": true, "Rewrite that as a table, please": true, "": true,
+		"ok, thanks, go on": true, "Auf Deutsch?": true, "もっと短く": true, "Сделай короче": true,
+		"Where does my boat lie in winter?": false, "When did Caroline go to the support group?": false, "船はどこの港にありますか": false,
+	} {
+		if got := Leans(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
 func TestStandingInstructionsAreAlwaysThere(t *testing.T) {
 	lines := []string{"user: Hi! Always answer in French.", "assistant: always a pleasure", "user: I prefer short answers", "user: I have always liked bread"}
 	for i := range 50 {

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/backstory-proxy/backstory/knowledge/terms"
 )
@@ -28,6 +29,28 @@ var smallTalk = set("thanks thank thx ok okay yes yeah yep nope sure great good 
 	"danke ja nein gut weiter hallo merci oui non bon suite continuez bonjour gracias si bueno vale sigue hola",
 	"grazie bene avanti ciao obrigado obrigada sim bom continua bedankt goed спасибо да нет хорошо дальше привет",
 	"谢谢 继续 好的 可以 你好 ありがとう はい 続け 감사 계속 네")
+
+// leanHalves is how many words that matter a message has at most that leans on
+// what was said last, in halves. One question in thirty about long conversations
+// has so few.
+const leanHalves = 5
+
+// Leans reports whether a message says so little by itself that it is likely to
+// be about what was said last: "make it shorter", "and in French?".
+func Leans(text string) bool {
+	halves, last := 0, ""
+	for _, w := range terms.Query(ends(text)) {
+		switch {
+		case smallTalk[w], strings.HasPrefix(last, w): // a word's beginning is a term, too
+		case len(w) >= 6 && utf8.RuneCountInString(w) == 2: // a pair of Chinese characters, say
+			halves++
+		default:
+			halves += 2
+		}
+		last = w
+	}
+	return halves <= leanHalves
+}
 
 // asks holds words that ask for a time.
 var asks = set("when wann quand cuando quando когда 么时 何时 いつ 언제")
