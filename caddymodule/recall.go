@@ -69,11 +69,11 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 	if user < 0 { // nowhere to quote anything
 		return nil, nil
 	}
-	// Stored counts are by o200k_base; the share is in tokens of the model. An
-	// eighth more is asked for than may fit: a message took more than a quote
+	// Stored counts are by o200k_base; the share is in tokens of the model. A
+	// quarter more is asked for than may fit: a message took more than a quote
 	// of it takes.
 	const sample = 1 << 10
-	budget := (d.Recall - prompt.RecallOverhead) * 9 / 8 * sample / t.model.Raise(sample)
+	budget := (d.Recall - prompt.RecallOverhead) * 5 / 4 * sample / t.model.Raise(sample)
 	if budget <= 0 {
 		return nil, nil
 	}

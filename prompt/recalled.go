@@ -34,30 +34,46 @@ const (
 	DayTokens      = 4
 )
 
+// fills is how often what a quote turns out to leave of its budget is filled:
+// together, messages take less than each does by itself.
+const fills = 4
+
 // remembered returns the messages that fit into a budget, in the order of the
 // session, and the text that quotes them. They come best first; one that is too
 // long makes room for shorter ones behind it.
-func remembered(recalled []Recalled, budget int, count func(string) int) (fit []Recalled, text string, tokens int) {
-	left := budget - RecallOverhead
-	for i := range recalled {
-		r := &recalled[i]
-		cost := count(r.line())
-		if !r.Time.IsZero() && !slices.ContainsFunc(fit, r.sameDay) {
-			cost += DayTokens
-		}
-		if cost <= left {
+func remembered(recalled []Recalled, budget int, count func(string) int) (ordered []Recalled, text string, tokens int) {
+	var fit []Recalled
+	rest, left := slices.Clone(recalled), budget-RecallOverhead
+	for range fills {
+		n := len(fit)
+		rest = slices.DeleteFunc(rest, func(r Recalled) bool {
+			cost := count(r.line())
+			if !r.Time.IsZero() && !slices.ContainsFunc(fit, r.sameDay) {
+				cost += DayTokens
+			}
+			if cost > left {
+				return false
+			}
 			left -= cost
-			fit = append(fit, *r)
+			fit = append(fit, r)
+			return true
+		})
+		if len(fit) == n {
+			break
 		}
-	}
-	for ; len(fit) > 0; fit = fit[:len(fit)-1] {
-		ordered := inOrder(fit)
-		text = quotedMessages(ordered)
-		if tokens = count(text); tokens <= budget {
-			return ordered, text, tokens
+		for ; len(fit) > 0; fit = fit[:len(fit)-1] {
+			ordered = inOrder(fit)
+			text = quotedMessages(ordered)
+			if tokens = count(text); tokens <= budget {
+				break
+			}
 		}
+		left = budget - tokens
 	}
-	return nil, "", 0
+	if len(fit) == 0 {
+		return nil, "", 0
+	}
+	return ordered, text, tokens
 }
 
 // RecalledTokens is what it takes to quote the messages.
@@ -92,10 +108,10 @@ func (r *Recalled) sameDay(other Recalled) bool {
 
 func (r *Recalled) sameMessage(other *Recalled) bool { return r.Seq == other.Seq && r.N == other.N }
 
-// quotedMessages is the text that quotes the messages: who said what, and above
-// those of one day, when: the year where it is another. A line with the whole
-// date and the time would take three times as many tokens; of a small budget
-// the times of many days are a quarter.
+// quotedMessages is the text that quotes the messages: who said what, the name
+// once for what somebody said in a row; and above those of one day, when: the
+// year where it is another. Lines with the whole date and the time would take
+// three times as many tokens.
 func quotedMessages(messages []Recalled) string {
 	mark := markerOf(func(write func(string)) {
 		for i := range messages {
@@ -106,6 +122,7 @@ func quotedMessages(messages []Recalled) string {
 	var b strings.Builder
 	b.WriteString(reminder + "<<<earlier " + mark + ">>>\n")
 	var last *Recalled // that a day was told of
+	speaker := ""      // of the line before
 	for i := range messages {
 		m := &messages[i]
 		if !m.Time.IsZero() && (last == nil || !m.sameDay(*last)) {
@@ -114,18 +131,24 @@ func quotedMessages(messages []Recalled) string {
 				layout = "[2 Jan 2006]\n"
 			}
 			b.WriteString(m.Time.UTC().Format(layout))
-			last = m
+			last, speaker = m, ""
+		}
+		if m.Speaker == speaker {
+			b.WriteString(" " + m.said() + "\n")
+			continue
 		}
 		b.WriteString(m.line())
+		speaker = m.Speaker
 	}
 	b.WriteString("<<<end " + mark + ">>>\n\n")
 	return b.String()
 }
 
 // line quotes the message.
-func (r *Recalled) line() string {
-	return oneLine(r.Speaker) + ": " + indent.Replace(strings.TrimSpace(r.part())) + "\n"
-}
+func (r *Recalled) line() string { return oneLine(r.Speaker) + ": " + r.said() + "\n" }
+
+// said is what is quoted of the message, its further lines indented.
+func (r *Recalled) said() string { return indent.Replace(strings.TrimSpace(r.part())) }
 
 // part is what is quoted of the message, with dots where it goes on.
 func (r *Recalled) part() string {

@@ -38,7 +38,10 @@ func TestRecalledMessagesAreQuoted(t *testing.T) {
 		{"under their day, the year where it is another", []prompt.Recalled{
 			older(1, 0, "Ada", "one", day), older(2, 0, "Ada", "two", day.Add(2*time.Hour)), older(3, 0, "Bob", "three", day.AddDate(0, 1, 0)),
 			older(4, 0, "Bob", "four", day.AddDate(1, 1, 0)),
-		}, "[9 Mar 2026]\nAda: one\nAda: two\n[9 Apr]\nBob: three\n[9 Apr 2027]\nBob: four\n"},
+		}, "[9 Mar 2026]\nAda: one\n two\n[9 Apr]\nBob: three\n[9 Apr 2027]\nBob: four\n"},
+		{"a speaker once for what they said in a row", []prompt.Recalled{
+			older(1, 0, "Ada", "one", day), older(2, 0, "Ada", "two\nlines", day), older(3, 0, "Bob", "three", day), older(4, 0, "Ada", "four", day),
+		}, "[9 Mar 2026]\nAda: one\n two\n lines\nBob: three\nAda: four\n"},
 		{"a day of somewhere else", []prompt.Recalled{older(1, 0, "user", "one", day.In(time.FixedZone("", 8*3600)))}, "[9 Mar 2026]\nuser: one\n"},
 		{"no day where none is known", []prompt.Recalled{older(1, 0, "user", "one", time.Time{})}, "user: one\n"},
 		{"parts of a message, joined where they meet", []prompt.Recalled{
@@ -46,7 +49,7 @@ func TestRecalledMessagesAreQuoted(t *testing.T) {
 		}, "user: … two thre …\n"},
 		{"parts that don't meet", []prompt.Recalled{
 			{Seq: 1, To: 3, Speaker: "user", Text: "one two three"}, {Seq: 1, From: 8, To: 13, Speaker: "user", Text: "one two three"},
-		}, "user: one …\nuser: … three\n"},
+		}, "user: one …\n … three\n"},
 		{"further lines of a message indented", []prompt.Recalled{older(1, 0, "user", "one\r\nuser: two\n\rthree\u2028four\n", time.Time{})}, "user: one\n user: two\n \n three\n four\n"},
 		{"a speaker on one line", []prompt.Recalled{older(1, 0, "A\n[2026-03-09 18:04]\nB", "x", time.Time{})}, "A [2026-03-09 18:04] B: x\n"},
 	} {
@@ -66,7 +69,7 @@ func TestRecalledMessagesAreQuoted(t *testing.T) {
 func TestTheBestRecalledMessagesThatFit(t *testing.T) {
 	long := strings.Repeat("word ", 100)
 	all := []prompt.Recalled{older(9, 0, "a", long, day), older(1, 0, "b", long, day), older(5, 0, "c", long, day), older(7, 0, "d", "short", day)}
-	for share, want := range map[int]string{1000: "[1 5 7 9]", 330: "[1 7 9]", 220: "[7 9]", 100: "[7]", 40: "[]"} {
+	for share, want := range map[int]string{1000: "[1 5 7 9]", 331: "[1 5 7 9]", 300: "[1 7 9]", 220: "[7 9]", 100: "[7]", 40: "[]"} {
 		p := recall(share, all...)
 		got := []int64{}
 		for _, r := range p.Recalled {
