@@ -44,17 +44,19 @@ const fills = 4
 func remembered(recalled []Recalled, budget int, count func(string) int) (ordered []Recalled, text string, tokens int) {
 	var fit []Recalled
 	rest, left := slices.Clone(recalled), budget-RecallOverhead
+	told := map[time.Time]bool{{}: true} // the days; of none, nothing is told
 	for range fills {
 		n := len(fit)
 		rest = slices.DeleteFunc(rest, func(r Recalled) bool {
 			cost := count(r.line())
-			if !r.Time.IsZero() && !slices.ContainsFunc(fit, r.sameDay) {
+			if !told[r.day()] {
 				cost += DayTokens
 			}
 			if cost > left {
 				return false
 			}
 			left -= cost
+			told[r.day()] = true
 			fit = append(fit, r)
 			return true
 		})
@@ -100,11 +102,8 @@ func inOrder(recalled []Recalled) []Recalled {
 	return joined
 }
 
-// sameDay reports whether a message was said on the same day, by UTC.
-func (r *Recalled) sameDay(other Recalled) bool {
-	const day = 24 * time.Hour
-	return r.Time.UTC().Truncate(day).Equal(other.Time.UTC().Truncate(day))
-}
+// day is the day on which the message was said, by UTC; zero: unknown.
+func (r *Recalled) day() time.Time { return r.Time.UTC().Truncate(24 * time.Hour) }
 
 func (r *Recalled) sameMessage(other *Recalled) bool { return r.Seq == other.Seq && r.N == other.N }
 
@@ -121,17 +120,17 @@ func quotedMessages(messages []Recalled) string {
 	})
 	var b strings.Builder
 	b.WriteString(reminder + "<<<earlier " + mark + ">>>\n")
-	var last *Recalled // that a day was told of
+	var told time.Time // the last day
 	speaker := ""      // of the line before
 	for i := range messages {
 		m := &messages[i]
-		if !m.Time.IsZero() && (last == nil || !m.sameDay(*last)) {
+		if day := m.day(); !day.IsZero() && !day.Equal(told) {
 			layout := "[2 Jan]\n"
-			if last == nil || m.Time.UTC().Year() != last.Time.UTC().Year() {
+			if told.IsZero() || day.Year() != told.Year() {
 				layout = "[2 Jan 2006]\n"
 			}
-			b.WriteString(m.Time.UTC().Format(layout))
-			last, speaker = m, ""
+			b.WriteString(day.Format(layout))
+			told, speaker = day, ""
 		}
 		if m.Speaker == speaker {
 			b.WriteString(" " + m.said() + "\n")
