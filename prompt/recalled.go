@@ -34,9 +34,9 @@ const (
 	DayTokens      = 4
 )
 
-// fills is how often what a quote turns out to leave of its budget is filled:
-// together, messages take less than each does by itself.
-const fills = 4
+// fills is how often a budget is filled: together, messages take less than each
+// does by itself, and leave room for more. A third time brings nothing.
+const fills = 2
 
 // remembered returns the messages that fit into a budget, in the order of the
 // session, and the text that quotes them. They come best first; one that is too
