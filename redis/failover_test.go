@@ -242,10 +242,19 @@ func (f *failover) replace() {
 }
 
 // checkIdle appends where a proxy still takes the dead server for the owner. The
-// new owner answers, be its replica late.
+// new owner answers, be its replica late: at the first try, unless the machine is
+// too busy for it to be asked for meanwhile, and long before go-redis by itself
+// would ask, within a minute.
 func (f *failover) checkIdle() {
-	if err := f.append(f.idle, "idle", f.idleSession, "e"); err != nil && !errors.Is(err, errTooFewReplicas) {
-		f.Errorf("a proxy that was idle doesn't find the new primary: %v", err)
+	for until := time.Now().Add(10 * time.Second); ; {
+		err := f.append(f.idle, "idle", f.idleSession, "e")
+		if err == nil || errors.Is(err, errTooFewReplicas) {
+			return
+		}
+		if time.Now().After(until) {
+			f.Errorf("a proxy that was idle doesn't find the new primary: %v", err)
+			return
+		}
 	}
 }
 
