@@ -7,7 +7,6 @@ import (
 	"unsafe"
 
 	"github.com/backstory-proxy/backstory/memory"
-	"github.com/backstory-proxy/backstory/memory/recall"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
 	"github.com/backstory-proxy/backstory/store"
@@ -28,7 +27,6 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.G
 		Older:    hasOlder(gathered.Tail, asked),
 		Searches: gathered.Files && t.chat.UseRAG,
 		Recalls:  t.chat.SessionID != "" && !t.app.Context.DisableRecall,
-		Leans:    t.leans(),
 		Given:    t.goesOn(),
 		Count:    t.model.Count,
 	}
@@ -56,12 +54,6 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.G
 	t.plan = prompt.Make(in)
 	t.apply()
 	return nil
-}
-
-// leans reports whether the user message says little by itself.
-func (t *turn) leans() bool {
-	user := t.chat.LastUser()
-	return user >= 0 && recall.Leans(t.chat.Messages[user].Text())
 }
 
 // goesOn reports whether the request goes on with a turn, with the results of

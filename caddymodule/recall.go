@@ -30,6 +30,11 @@ func (t *turn) recalled(ctx context.Context, via func() *upstream, in *prompt.In
 	if !given && d.Recall == 0 {
 		return nil
 	}
+	// Only here, since most sessions fit, and nobody has to read the message.
+	if user := t.chat.LastUser(); user >= 0 && recall.Leans(t.chat.Messages[user].Text()) {
+		in.Leans = true
+		d = in.Divide()
+	}
 	t.seen.begin(stageRecall)
 	defer t.seen.end(stageRecall)
 	var found []prompt.Recalled
