@@ -29,7 +29,7 @@ func (s *search) feedback(query []term) []term {
 	for id, share := range shares {
 		// What occurs once leads nowhere.
 		if x.lists[id].live > 1 && !has(query, id) {
-			found = append(found, term{id, share * s.idf(id)})
+			found = append(found, term{id, share * x.idf(id)})
 		}
 	}
 	slices.SortFunc(found, func(a, b term) int {
@@ -37,7 +37,7 @@ func (s *search) feedback(query []term) []term {
 	})
 	found = found[:min(len(found), feedbackTerms)]
 	for i := range found {
-		found[i].weight = feedbackWeight * s.idf(found[i].id)
+		found[i].weight = feedbackWeight * x.idf(found[i].id)
 	}
 	return found
 }

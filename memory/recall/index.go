@@ -35,6 +35,8 @@ type Index struct {
 	lists    []list            // by term id
 	forward  []byte            // each piece's term ids, rising, as deltas
 	pieces   []piece
+	vectors  []int8    // each piece's, of wordvec.Dims
+	sum      direction // of the vectors of pieces that aren't removed
 	messages []message
 	sittings []sitting
 	speakers []speaker
@@ -44,6 +46,7 @@ type Index struct {
 	postings int // bytes of the lists' data
 
 	scratch []uint32
+	said    []occurrence
 }
 
 // piece is what is found: a short message, or a part of a long one.
@@ -122,7 +125,7 @@ func (x *Index) add(m *Message) {
 // session may grow to so many terms.
 func (x *Index) addPiece(m *message, text string, from, room int) {
 	p := piece{message: uint32(len(x.messages) - 1), from: uint32(from), to: uint32(from + len(text)), forward: uint32(len(x.forward))}
-	ids := x.scratch[:0]
+	ids, said := x.scratch[:0], x.said[:0]
 	known := caches.Get().(*cache)
 	for _, text := range terms.Of(text) {
 		w := known.look(text)
@@ -133,7 +136,7 @@ func (x *Index) addPiece(m *message, text string, from, room int) {
 			continue
 		}
 		if id, ok := x.intern(w.hash, room); ok {
-			ids = append(ids, id)
+			ids, said = append(ids, id), append(said, occurrence{id, w.vector})
 		}
 	}
 	caches.Put(known)
@@ -144,12 +147,13 @@ func (x *Index) addPiece(m *message, text string, from, room int) {
 	if m.speaker != noSpeaker {
 		ids = append(ids, x.speakers[m.speaker].terms...)
 	}
-	x.scratch = ids
+	x.scratch, x.said = ids, said
 	x.post(uint32(len(x.pieces)), ids)
 	x.pieces = append(x.pieces, p)
 	x.length += int(p.length)
 	x.live++
 	x.sittings[m.sitting].length += uint32(p.length)
+	x.point(said)
 }
 
 // post notes that a piece has the terms.

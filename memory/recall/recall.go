@@ -11,7 +11,9 @@
 //   - who says it is indexed with it, and messages of the one speaker that
 //     the query names come first;
 //   - dates in the query raise the messages of those days;
-//   - the terms that the best messages share are searched for as well.
+//   - the terms that the best messages share are searched for as well;
+//   - what says the same in other words counts too, by the vectors of English
+//     words in package wordvec.
 //
 // Nothing of it needs names, times or English; what is missing brings nothing.
 //

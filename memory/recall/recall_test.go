@@ -76,6 +76,12 @@ func TestWhatTheMessageIsAboutComesFirst(t *testing.T) {
 		"a time where one is asked for": {
 			[]string{"user: the concert was loud", "user: ok", "user: fine", "user: hm", "user: the concert was yesterday", "user: so", "user: is that it"},
 			Query{Text: "When was the concert?"}, "the concert was yesterday"},
+		"another word for it": {
+			[]string{"user: we flew to Lisbon in March", "user: my daughter started kindergarten", "user: the rent is due", "user: nice weather today"},
+			Query{Text: "Which school do my children attend?"}, "my daughter started kindergarten"},
+		"the word itself before another one for it": {
+			[]string{"user: my daughter started kindergarten", "user: the school is closed", "user: the rent is due", "user: nice weather today"},
+			Query{Text: "What about the school?"}, "the school is closed"},
 		"chinese": {
 			[]string{"user: 我的狗叫小白", "user: 房租下个月到期", "user: 天气很好"},
 			Query{Text: "房租什么时候到期？"}, "房租下个月到期"},

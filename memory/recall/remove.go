@@ -1,6 +1,10 @@
 package recall
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/backstory-proxy/backstory/memory/recall/wordvec"
+)
 
 // Remove forgets an exchange. The newest ones vanish altogether; of one that
 // others follow, the postings stay, and are skipped.
@@ -31,6 +35,7 @@ func (x *Index) forget(m int) {
 		x.length -= int(pc.length)
 		x.sittings[x.messages[m].sitting].length -= uint32(pc.length)
 		x.live--
+		x.sum.add(x.vector(int(p)), -1)
 	}
 }
 
@@ -41,6 +46,7 @@ func (x *Index) drop() {
 		x.termsOf(uint32(p), func(id uint32) { x.lists[id].pop() })
 		x.forward = x.forward[:x.pieces[p].forward]
 		x.pieces = x.pieces[:p]
+		x.vectors = x.vectors[:p*wordvec.Dims]
 	}
 	x.messages = x.messages[:len(x.messages)-1]
 	x.removed--
@@ -52,7 +58,8 @@ func (x *Index) drop() {
 // Bytes is about what the index takes of memory.
 func (x *Index) Bytes() int64 {
 	const perID = 24 // of the map: a key and a value, and what is free
-	n := cap(x.forward) + x.postings + 4*cap(x.scratch) + perID*len(x.ids) +
+	n := cap(x.forward) + x.postings + 4*cap(x.scratch) + perID*len(x.ids) + cap(x.vectors) +
+		cap(x.said)*int(unsafe.Sizeof(occurrence{})) +
 		cap(x.lists)*int(unsafe.Sizeof(list{})) + cap(x.pieces)*int(unsafe.Sizeof(piece{})) +
 		cap(x.messages)*int(unsafe.Sizeof(message{})) + cap(x.sittings)*int(unsafe.Sizeof(sitting{})) +
 		len(x.speakers)*512

@@ -50,7 +50,8 @@ func (x *Index) Search(q Query) []Hit {
 	n := x.before(q.Before)
 	s := &search{x: x, q: q, scores: make([]float64, n), sits: make([]float64, len(x.sittings)),
 		times: make([]float32, n), sitTimes: make([]float32, len(x.sittings))}
-	if query := s.terms(); len(query) > 0 {
+	words := s.words()
+	if query := s.terms(words); len(query) > 0 {
 		s.add(query, true)
 		s.add(s.feedback(query), false)
 		for p := range s.scores {
@@ -59,6 +60,7 @@ func (x *Index) Search(q Query) []Hit {
 			}
 		}
 	}
+	s.alike(words)
 	s.dates()
 	s.weigh()
 	s.near()
@@ -82,18 +84,22 @@ func (x *Index) before(end Ref) int {
 // message is the one that a piece belongs to.
 func (s *search) message(p int) *message { return &s.x.messages[s.x.pieces[p].message] }
 
-// terms returns what the session knows of the query's terms; none where the
-// query is nothing but small talk.
-func (s *search) terms() []term {
+// words returns the query's words; none where it is nothing but small talk.
+func (s *search) words() []string {
 	words := terms.Query(s.q.Text)
 	if !slices.ContainsFunc(words, func(w string) bool { return !smallTalk[w] }) {
 		return nil
 	}
+	return words
+}
+
+// terms returns what the session knows of the words.
+func (s *search) terms(words []string) []term {
 	var found []term
 	for _, w := range words {
 		id, ok := s.x.lookup(w)
 		if ok && !has(found, id) && s.x.lists[id].live > 0 {
-			found = append(found, term{id, s.idf(id)})
+			found = append(found, term{id, s.x.idf(id)})
 		}
 	}
 	return found
@@ -104,8 +110,8 @@ func has(terms []term, id uint32) bool {
 }
 
 // idf is the weight of a term by its rarity in the session.
-func (s *search) idf(id uint32) float64 {
-	return rarity(float64(s.x.live), float64(s.x.lists[id].live))
+func (x *Index) idf(id uint32) float64 {
+	return rarity(float64(x.live), float64(x.lists[id].live))
 }
 
 // rarity is BM25's idf, in the form that is never negative.
@@ -136,7 +142,7 @@ func (s *search) add(query []term, lend bool) {
 		}
 		// The term's weight holds its rarity among pieces; among sittings it
 		// has another.
-		weight := t.weight / s.idf(t.id) * rarity(float64(len(x.sittings)), float64(with))
+		weight := t.weight / x.idf(t.id) * rarity(float64(len(x.sittings)), float64(with))
 		for i, n := range s.sitTimes {
 			if n > 0 {
 				s.sits[i] += weight * bm25(float64(n), float64(x.sittings[i].length)/sitMean)

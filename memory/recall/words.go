@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/backstory-proxy/backstory/knowledge/terms"
+	"github.com/backstory-proxy/backstory/memory/recall/wordvec"
 )
 
 // seed makes the hashes of terms unpredictable: nobody can choose words that
@@ -13,14 +14,16 @@ var seed = maphash.MakeSeed()
 
 // word is what is to be known of one that a text holds.
 type word struct {
-	hash uint64 // of its stem
-	stop bool   // it isn't indexed
-	time bool   // it names a time
+	hash   uint64 // of its stem
+	stop   bool   // it isn't indexed
+	time   bool   // it names a time
+	vector wordvec.ID
 }
 
 // look works it out.
 func look(w string) word {
-	return word{hash: maphash.String(seed, terms.Stem(w)), stop: terms.Stop(w), time: isTime(w)}
+	stem := terms.Stem(w)
+	return word{hash: maphash.String(seed, stem), stop: terms.Stop(w), time: isTime(w), vector: wordvec.Find(stem)}
 }
 
 // cache remembers words, as most of a text are the same few hundred: indexing

@@ -1,0 +1,52 @@
+package recall
+
+import "testing"
+
+// likeness is the cosine of a query and each message of a session.
+func likeness(query string, lines ...string) []float64 {
+	x, _ := talk(lines...)
+	s := &search{x: x, q: Query{Text: query}}
+	c, ok := s.compass(s.words())
+	if !ok {
+		return nil
+	}
+	all := make([]float64, len(lines))
+	for p := range all {
+		all[p] = c.cosine(p)
+	}
+	return all
+}
+
+func TestWordsThatAreNotKnownAreAlikeToNothing(t *testing.T) {
+	lines := []string{"user: rain", "user: rain zorbl queftle wubnar", "user: zorbl queftle", "user: rent", "user: violin"}
+	if c := likeness("weather", lines...); c[0] < .4 || c[1] > c[0]/1.5 || c[2] > .3 {
+		t.Errorf("a word in other words, and in unknown ones: %.2f", c)
+	}
+	known, mixed := likeness("weather", lines...)[0], likeness("weather moffy brundic", lines...)[0]
+	if mixed > known/1.5 {
+		t.Errorf("a query: %.2f, and with words that aren't known %.2f", known, mixed)
+	}
+	if c := likeness("zorbl moffy", lines...); c != nil {
+		t.Errorf("a query of nothing but such words: %.2f", c)
+	}
+}
+
+func TestOfManyMatchesTheBestAreCompared(t *testing.T) {
+	x, _ := talk(chatter(3000)...)
+	s := &search{x: x, scores: make([]float64, len(x.pieces))}
+	for p := range s.scores {
+		s.scores[p] = float64(p % 1000)
+	}
+	found := s.contenders(999)
+	least, seen := 999.0, make(map[uint32]bool)
+	for _, p := range found {
+		least, seen[p] = min(least, s.scores[p]), true
+	}
+	if len(found) != alikeMost || len(seen) != alikeMost || least < 999-float64(alikeMost)/2 {
+		t.Errorf("%d of %d, down to %v", len(found), len(seen), least)
+	}
+	clear(s.scores)
+	if found = s.contenders(1); len(found) != alikeMost || int(found[0]) != len(x.pieces)-1 {
+		t.Errorf("where none matches: %d, from %d on", len(found), found[0])
+	}
+}
