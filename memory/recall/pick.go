@@ -1,6 +1,10 @@
 package recall
 
-import "container/heap"
+import (
+	"cmp"
+	"container/heap"
+	"slices"
+)
 
 const (
 	// standingTokens is the most that standing instructions get, and
@@ -46,14 +50,25 @@ func (s *search) pick() []Hit {
 	return c.hits
 }
 
-// standing takes the newest standing instructions.
+// standing takes standing instructions: of more than there is room for, those
+// that match, and then the newest.
 func (c *choice) standing() {
 	room := standingTokens
 	if c.q.Budget > 0 {
 		room = min(room, int(standingShare*float64(c.q.Budget)))
 	}
-	for p := len(c.scores) - 1; p >= 0 && room >= least && !c.full(); p-- {
-		if c.x.pieces[p].flags&(flagStanding|flagDead) == flagStanding && c.tokens(p) <= room && c.take(p, Standing) {
+	var standing []int
+	for p := len(c.scores) - 1; p >= 0; p-- {
+		if c.x.pieces[p].flags&(flagStanding|flagDead) == flagStanding {
+			standing = append(standing, p)
+		}
+	}
+	slices.SortStableFunc(standing, func(a, b int) int { return cmp.Compare(c.scores[b], c.scores[a]) })
+	for _, p := range standing {
+		if room < least || c.full() {
+			return
+		}
+		if c.tokens(p) <= room && c.take(p, Standing) {
 			room -= c.tokens(p)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/backstory-proxy/backstory/knowledge/terms"
 )
 
 // talk indexes lines of "name: text" or "role: text", each line an exchange of
@@ -155,6 +157,45 @@ func TestStandingInstructionsAreAlwaysThere(t *testing.T) {
 	}
 	if want := []string{"I prefer short answers", "Hi! Always answer in French."}; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestOfManyInstructionsThoseThatMatchComeFirst(t *testing.T) {
+	lines := []string{"user: I prefer tables for prices"}
+	for i := range 50 {
+		lines = append(lines, fmt.Sprintf("user: I prefer number %d, and bread", i))
+	}
+	x, all := talk(lines...)
+	var got []string
+	for _, h := range x.Search(Query{Text: "What were the prices?", Budget: 200}) {
+		if h.Kind == Standing {
+			got = append(got, found(all, []Hit{h})[0])
+		}
+	}
+	if len(got) < 2 || got[0] != "I prefer tables for prices" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhatTheAssistantSaidComesFirstWhereThatIsAskedFor(t *testing.T) {
+	x, _ := talk("assistant: "+strings.Repeat("for the visa you need a photo, and patience. ", 12), "user: fine", "user: well", "user: when my visa ends, I go home by train", "user: hm")
+	for query, want := range map[string]bool{"What did you say about the visa?": true, "What did I say about the visa?": false} {
+		hits := x.Search(Query{Text: query})
+		place := func(seq int64) int { return slices.IndexFunc(hits, func(h Hit) bool { return h.Seq == seq }) }
+		if first := place(1) < place(4); first != want {
+			t.Errorf("%q: %+v", query, hits)
+		}
+	}
+}
+
+func TestAQueryTellsWhatTheAssistantSaid(t *testing.T) {
+	for text, want := range map[string]bool{
+		"What did you recommend?": true, "the list that you gave me": true, "Was hast du empfohlen?": true, "Qu'as-tu dit du vin ?": true,
+		"Can you recommend a wine?": false, "Would you say so?": false, "What did I say?": false, "Kannst du mir helfen?": false, "": false,
+	} {
+		if got := asksWhatYouSaid(terms.Of(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }
 

@@ -55,9 +55,8 @@ func Leans(text string) bool {
 // asks holds words that ask for a time.
 var asks = set("when wann quand cuando quando когда 么时 何时 いつ 언제")
 
-// asksWhen reports whether a query asks for a time.
-func asksWhen(text string) bool {
-	words := terms.Of(text)
+// asksWhen reports whether the words of a query ask for a time.
+func asksWhen(words []string) bool {
 	for i, w := range words {
 		switch {
 		case asks[w]:
@@ -67,6 +66,35 @@ func asksWhen(text string) bool {
 			return true
 		case w == "date" || w == "day" || w == "month" || w == "year" || w == "time":
 			if words[i-1] == "what" || words[i-1] == "which" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// requests holds words that, ahead of "you", make a query one for something new.
+var requests = set("can could would will do may might should must please if thank thanks need want")
+
+// asksWhatYouSaid reports whether the words of a query ask for something that
+// the assistant said: "what did you recommend", "as-tu dit", "hast du gesagt".
+func asksWhatYouSaid(words []string) bool {
+	for i, w := range words {
+		before := ""
+		if i > 0 {
+			before = words[i-1]
+		}
+		switch w {
+		case "you", "your":
+			if !requests[before] {
+				return true
+			}
+		case "du", "sie":
+			if before == "hast" || before == "haben" || before == "hattest" || before == "hatten" {
+				return true
+			}
+		case "tu", "vous":
+			if before == "as" || before == "avez" || before == "avais" || before == "aviez" {
 				return true
 			}
 		}

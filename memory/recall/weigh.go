@@ -17,6 +17,7 @@ const (
 	// Messages of the assistant weigh less by the square root of their length
 	// beyond assistantFrom tokens, and so do pieces of others' beyond userFrom:
 	// long ones hold a bit of everything, and take the place of many short ones (0, .1, 21.5, .5 and 0, 0, 2.5, .5).
+	// A query about what the assistant said weighs its messages as others' (0, 0, .7, 0).
 	assistantFrom, userFrom = 60, 100
 	// dateWeight is that of a named day beside a word as rare;
 	// afterShare what the two days after it count: what happened is often
@@ -26,8 +27,9 @@ const (
 
 // weigh weighs who says it, how long it is, and whether it names a time.
 func (s *search) weigh() {
-	named, one := s.named()
-	when := asksWhen(s.q.Text)
+	words := terms.Of(s.q.Text)
+	named, one := s.named(words)
+	when, said := asksWhen(words), asksWhatYouSaid(words)
 	for p := range s.scores {
 		if s.scores[p] == 0 {
 			continue
@@ -40,22 +42,23 @@ func (s *search) weigh() {
 			f *= timeFactor
 		}
 		// An assistant's message is no denser for being cut.
-		if t := float64(m.tokens); m.role == roleAssistant && t > assistantFrom {
+		byAssistant := m.role == roleAssistant && !said
+		if t := float64(m.tokens); byAssistant && t > assistantFrom {
 			f *= math.Sqrt(assistantFrom / t)
-		} else if t := float64(s.tokens(p)); m.role != roleAssistant && t > userFrom {
+		} else if t := float64(s.tokens(p)); !byAssistant && t > userFrom {
 			f *= math.Sqrt(userFrom / t)
 		}
 		s.scores[p] *= f
 	}
 }
 
-// named is the speaker that the query names, if it names one only.
-func (s *search) named() (speaker uint8, one bool) {
+// named is the speaker that the words of the query name, if they name one only.
+func (s *search) named(words []string) (speaker uint8, one bool) {
 	if len(s.x.speakers) == 0 {
 		return 0, false
 	}
 	var said []uint32
-	for _, w := range terms.Of(s.q.Text) {
+	for _, w := range words {
 		if id, ok := s.x.lookup(w); ok {
 			said = append(said, id)
 		}
