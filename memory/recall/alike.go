@@ -135,7 +135,7 @@ func (s *search) compass(words []string) (c compass, ok bool) {
 		c.mean[i] = x.sum[i] / float32(x.live)
 	}
 	c.x, c.self = x, c.mean.times(&c.mean)
-	length := c.length(c.to.times(&c.mean))
+	length := c.length(0, c.to.times(&c.mean))
 	for i := range c.to {
 		c.to[i] = (c.to[i] - c.mean[i]) / length
 	}
@@ -143,22 +143,24 @@ func (s *search) compass(words []string) (c compass, ok bool) {
 	return c, true
 }
 
-// length is how long what is left of a vector is without the mean, by the
-// product of both; words that aren't known are counted.
-func (c *compass) length(product float32) float32 {
-	return float32(math.Sqrt(float64(max(1, wordvec.Unit*wordvec.Unit-2*product+c.self))))
+// length is how long what is left of a vector is without the mean, by its own
+// square and the product of both. Words that aren't known are counted, so the
+// square is wordvec.Unit's, but for one that rounding has made longer.
+func (c *compass) length(square, product float32) float32 {
+	return float32(math.Sqrt(float64(max(1, max(square, wordvec.Unit*wordvec.Unit)-2*product+c.self))))
 }
 
 // cosine is how much alike the query and a piece are, -1 to 1.
 func (c *compass) cosine(p int) float64 {
-	var to, mean float32
+	var to, mean, square float32
 	v := c.x.vector(p)[:wordvec.Dims]
 	for i := range v {
 		f := float32(v[i])
 		to += c.to[i] * f
 		mean += c.mean[i] * f
+		square += f * f
 	}
-	return float64((to - c.base) / c.length(mean))
+	return float64((to - c.base) / c.length(square, mean))
 }
 
 // contenders returns the pieces with the highest scores, up to alikeMost; of

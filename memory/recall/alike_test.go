@@ -1,6 +1,11 @@
 package recall
 
-import "testing"
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
 
 // likeness is the cosine of a query and each message of a session.
 func likeness(query string, lines ...string) []float64 {
@@ -48,5 +53,25 @@ func TestOfManyMatchesTheBestAreCompared(t *testing.T) {
 	clear(s.scores)
 	if found = s.contenders(1); len(found) != alikeMost || int(found[0]) != len(x.pieces)-1 {
 		t.Errorf("where none matches: %d, from %d on", len(found), found[0])
+	}
+}
+
+// Where all say nearly the same, what is left of a piece without the mean is
+// about as long as what rounding took off.
+func TestLikenessIsACosine(t *testing.T) {
+	words := strings.Fields("server status report good weather check disk memory load network database backup queue worker")
+	var lines []string
+	for i := range 400 {
+		said := slices.Clone(words)
+		if i%2 == 0 {
+			said = slices.Delete(said, i/2%len(said), i/2%len(said)+1)
+		}
+		lines = append(lines, "user: "+strings.Join(said, " "))
+	}
+	for _, query := range []string{"server", "weather", "Is the weather nice today?"} {
+		c := likeness(query, lines...)
+		if least, most := slices.Min(c), slices.Max(c); least < -1.001 || most > 1.001 || most == 0 || math.IsNaN(most) {
+			t.Errorf("%q: %.2f to %.2f", query, least, most)
+		}
 	}
 }
