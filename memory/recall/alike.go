@@ -150,7 +150,8 @@ func (c *compass) length(square, product float32) float32 {
 	return float32(math.Sqrt(float64(max(1, max(square, wordvec.Unit*wordvec.Unit)-2*product+c.self))))
 }
 
-// cosine is how much alike the query and a piece are, -1 to 1.
+// cosine is how much alike the query and a piece are, -1 to 1; 0 where no word
+// of the piece is known.
 func (c *compass) cosine(p int) float64 {
 	var to, mean, square float32
 	v := c.x.vector(p)[:wordvec.Dims]
@@ -159,6 +160,9 @@ func (c *compass) cosine(p int) float64 {
 		to += c.to[i] * f
 		mean += c.mean[i] * f
 		square += f * f
+	}
+	if square == 0 {
+		return 0
 	}
 	return float64((to - c.base) / c.length(square, mean))
 }

@@ -75,3 +75,14 @@ func TestLikenessIsACosine(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatHasNoWordThatIsKnownIsAlikeToNothing(t *testing.T) {
+	lines := []string{"user: 👍👍", "user: 房租下个月到期", "user: zorbl queftle"}
+	for range 50 {
+		lines = append(lines, "user: the weather is nice today")
+	}
+	x, all := talk(append(lines, "user: the disk of the database broke")...)
+	if got := found(all, x.Search(Query{Text: "hardware"})); !slices.Equal(got, []string{"the disk of the database broke"}) {
+		t.Errorf("found %q", got)
+	}
+}
