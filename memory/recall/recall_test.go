@@ -3,6 +3,7 @@ package recall
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -84,6 +85,9 @@ func TestWhatTheMessageIsAboutComesFirst(t *testing.T) {
 		"the word itself before another one for it": {
 			[]string{"user: my daughter started kindergarten", "user: the school is closed", "user: the rent is due", "user: nice weather today"},
 			Query{Text: "What about the school?"}, "the school is closed"},
+		"another word for it, in another form": {
+			[]string{"user: we flew to Lisbon in March", "user: we adopted two puppies", "user: the rent is due", "user: nice weather today"},
+			Query{Text: "What are the dogs called?"}, "we adopted two puppies"},
 		"chinese": {
 			[]string{"user: 我的狗叫小白", "user: 房租下个月到期", "user: 天气很好"},
 			Query{Text: "房租什么时候到期？"}, "房租下个月到期"},
@@ -177,6 +181,26 @@ func TestOfManyInstructionsThoseThatMatchComeFirst(t *testing.T) {
 	}
 }
 
+func TestInstructionsTakeALittleOfTheBudgetTheNewestFirst(t *testing.T) {
+	var lines []string
+	for i := range 100 {
+		lines = append(lines, fmt.Sprintf("user: I prefer bread of the kinds with number %4d", i)) // 14 tokens
+	}
+	x, _ := talk(lines...)
+	for budget, most := range map[int]int{0: standingTokens, 1000: 150, 20_000: standingTokens} {
+		sum, next := 0, int64(len(lines))
+		for _, h := range x.Search(Query{Text: "xylophone", Budget: budget}) {
+			if h.Kind != Standing || h.Seq != next {
+				t.Errorf("of %d: %+v, not %d", budget, h, next)
+			}
+			sum, next = sum+h.Tokens, next-1
+		}
+		if sum > most || sum < most-14 {
+			t.Errorf("of %d, they take %d", budget, sum)
+		}
+	}
+}
+
 func TestWhatTheAssistantSaidComesFirstWhereThatIsAskedFor(t *testing.T) {
 	x, _ := talk("assistant: "+strings.Repeat("for the visa you need a photo, and patience. ", 12), "user: fine", "user: well", "user: when my visa ends, I go home by train", "user: hm")
 	for query, want := range map[string]bool{"What did you say about the visa?": true, "What did I say about the visa?": false} {
@@ -191,6 +215,7 @@ func TestWhatTheAssistantSaidComesFirstWhereThatIsAskedFor(t *testing.T) {
 func TestAQueryTellsWhatTheAssistantSaid(t *testing.T) {
 	for text, want := range map[string]bool{
 		"What did you recommend?": true, "the list that you gave me": true, "Was hast du empfohlen?": true, "Qu'as-tu dit du vin ?": true,
+		"What was your advice?": true, "Was hattest du gesagt?": true, "Qu'avez-vous dit ?": true,
 		"Can you recommend a wine?": false, "Would you say so?": false, "What did I say?": false, "Kannst du mir helfen?": false, "": false,
 	} {
 		if got := asksWhatYouSaid(terms.Of(text)); got != want {
@@ -247,6 +272,35 @@ func TestOfALongMessageThePieceIsFound(t *testing.T) {
 	if at != len(m.Text) || tokens < m.Tokens {
 		t.Errorf("the pieces end at %d of %d and take %d tokens", at, len(m.Text), tokens)
 	}
+}
+
+func TestWhereNothingIsAheadNothingIsFound(t *testing.T) {
+	x, all := talk("user: nice weather today", "user: the rent is due")
+	if hits := x.Search(Query{Text: "weather and rain, on 8 May 2023", Before: Ref{Seq: all[0].Seq, N: all[0].N}}); len(hits) != 0 {
+		t.Errorf("found %+v", hits)
+	}
+	if hits := New().Search(Query{Text: "weather and rain, on 8 May 2023"}); len(hits) != 0 {
+		t.Errorf("in an empty index: %+v", hits)
+	}
+}
+
+func TestBytesIsAboutWhatTheHeapHolds(t *testing.T) {
+	_, all := talk(chatter(5000)...)
+	held := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // pools are emptied by the second
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := held()
+	x := New()
+	x.Add(all...)
+	grown := held() - before
+	if n := x.Bytes(); n < grown*4/5 || n > grown*6/5 {
+		t.Errorf("%d of %d bytes", n, grown)
+	}
+	runtime.KeepAlive(all)
 }
 
 func TestARemovedExchangeIsNotFound(t *testing.T) {
