@@ -88,6 +88,7 @@ var errStillReading = errors.New("the session is still being read")
 // Search returns an error.
 func (r *Recaller) Search(ctx context.Context, tenant, session string, g *store.Gathered, q recall.Query, by *Meaning, wait time.Duration) ([]recall.Hit, error) {
 	name := sessionName{tenant, session}
+	q.Now = q.Now.UTC() // as the times of messages, and as their days are told
 	if by == nil {
 		x, err := r.ready(ctx, name, g, wait)
 		if err != nil {
@@ -305,7 +306,7 @@ func (x *indexed) add(e *store.Exchange) {
 			n = tokens.O200K().Count(text)
 		}
 		messages = append(messages, recall.Message{
-			Seq: e.Seq, N: i, Role: m.Role, Name: m.Get("name").Str, Text: text, Time: e.SaidAt(i), Tokens: n,
+			Seq: e.Seq, N: i, Role: m.Role, Name: m.Get("name").Str, Text: text, Time: e.SaidAt(i).UTC(), Tokens: n,
 		})
 	}
 	x.index.Add(messages...)

@@ -99,6 +99,21 @@ func TestRecallerReadsASessionOnce(t *testing.T) {
 	}
 }
 
+func TestDaysAreThoseOfUTC(t *testing.T) {
+	b := &book{}
+	b.write("we baked bread", "Nice.")
+	b.write("we baked rolls", "Nice.")
+	for i := range b.list {
+		b.list[i].Created = time.Date(2026, 1, 2+i, 12, 0, 0, 0, time.UTC).In(time.FixedZone("", 14*60*60))
+	}
+	now := time.Date(2026, 1, 4, 4, 0, 0, 0, time.UTC).In(time.FixedZone("", -8*60*60))
+	hits, err := memory.NewRecaller(b, 1<<30).Search(t.Context(), "a", "s", b.gathered(2),
+		recall.Query{Text: "What did we bake yesterday?", Now: now}, nil, time.Minute)
+	if err != nil || len(hits) == 0 || hits[0].Seq != 2 {
+		t.Errorf("found %+v, %v", hits, err)
+	}
+}
+
 func TestRecallerForgets(t *testing.T) {
 	const question = "what is my zebra called"
 	b := aboutZebras(10)
