@@ -26,7 +26,7 @@ type understanding struct {
 }
 
 var (
-	aboutBoats = []string{"boat", "vessel", "moor"}
+	aboutBoats = []string{"boat", "Schiff", "moor"}
 	aboutFood  = []string{"food", "dinner"}
 )
 
@@ -87,8 +87,8 @@ func (u *understanding) refuse(status int) {
 
 const (
 	withMeaning = small + "\nembedder router test/understanding 3"
-	// paraphrase shares no word with what talk says of a boat.
-	paraphrase = "Which vessel did I tell you about?"
+	// paraphrase asks for what talk says of a boat in words that aren't alike.
+	paraphrase = "Von welchem Schiff habe ich erzählt?"
 )
 
 // kept is how many exchanges of a session have a vector in the database.
