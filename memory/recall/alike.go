@@ -135,19 +135,23 @@ func (s *search) compass(words []string) (c compass, ok bool) {
 		c.mean[i] = x.sum[i] / float32(x.live)
 	}
 	c.x, c.self = x, c.mean.times(&c.mean)
-	length := c.length(0, c.to.times(&c.mean))
+	known, length := c.without(c.to.times(&c.to), c.to.times(&c.mean))
 	for i := range c.to {
-		c.to[i] = (c.to[i] - c.mean[i]) / length
+		c.to[i] = (c.to[i] - known*c.mean[i]) / length
 	}
 	c.base = c.to.times(&c.mean)
 	return c, true
 }
 
-// length is how long what is left of a vector is without the mean, by its own
-// square and the product of both. Words that aren't known are counted, so the
-// square is wordvec.Unit's, but for one that rounding has made longer.
-func (c *compass) length(square, product float32) float32 {
-	return float32(math.Sqrt(float64(max(1, max(square, wordvec.Unit*wordvec.Unit)-2*product+c.self))))
+// without tells of a vector, by its own square and its product with the mean,
+// how much of the mean is in it, and how long the rest of it is. As much as its
+// known words weigh: the others have nothing of the mean, and count for the
+// length.
+func (c *compass) without(square, product float32) (known, length float32) {
+	const all = wordvec.Unit * wordvec.Unit
+	known = min(1, square/all)
+	rest := max(square, all) - 2*known*product + known*known*c.self
+	return known, float32(math.Sqrt(float64(max(1, rest))))
 }
 
 // cosine is how much alike the query and a piece are, -1 to 1; 0 where no word
@@ -161,10 +165,8 @@ func (c *compass) cosine(p int) float64 {
 		mean += c.mean[i] * f
 		square += f * f
 	}
-	if square == 0 {
-		return 0
-	}
-	return float64((to - c.base) / c.length(square, mean))
+	known, length := c.without(square, mean)
+	return float64((to - known*c.base) / length)
 }
 
 // contenders returns the pieces with the highest scores, up to alikeMost; of

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -84,5 +85,22 @@ func TestWhatHasNoWordThatIsKnownIsAlikeToNothing(t *testing.T) {
 	x, all := talk(append(lines, "user: the disk of the database broke")...)
 	if got := found(all, x.Search(Query{Text: "hardware"})); !slices.Equal(got, []string{"the disk of the database broke"}) {
 		t.Errorf("found %q", got)
+	}
+}
+
+// What is common to a session's English is in its English only.
+func TestOtherLanguagesAreNotAlikeForWhatTheyLack(t *testing.T) {
+	var lines []string
+	for i := range 40 {
+		lines = append(lines, fmt.Sprintf("user: the %s report about our sales team meeting in %s was good",
+			[]string{"annual", "weekly", "monthly", "final"}[i%4], []string{"april", "june", "boston", "london", "friday"}[i%5]))
+	}
+	lines = append(lines, "user: 会议 abends zorbl queftle wubnar team", "user: wir treffen uns morgen zorbl queftle wubnar", "user: 你好吗 今天 天气 很好")
+	for _, query := range []string{"mortgage rates", "Which guitar did I buy?", "Where is my passport?", "a recipe for soup"} {
+		for i, c := range likeness(query, lines...)[40:] {
+			if c > .25 {
+				t.Errorf("%q is to %q %.2f", query, lines[40+i], c)
+			}
+		}
 	}
 }
