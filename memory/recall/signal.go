@@ -73,30 +73,33 @@ func asksWhen(words []string) bool {
 	return false
 }
 
-// requests holds words that, ahead of "you", make a query one for something new.
-var requests = set("can could would will do may might should must please if thank thanks need want")
+// Words that, ahead of "you", or after "you" or "your", ask for something that
+// the assistant said, and the like in German and French.
+var (
+	beforeYou = set("did had have that what which")
+	afterYou  = set("said told gave recommended suggested mentioned wrote listed explained proposed advised described showed called named answered")
+	afterYour = set("advice answer answers suggestion suggestions recommendation recommendations list plan reply explanation idea ideas example proposal")
+	besideDu  = map[string]map[string]bool{
+		"du": set("hast hattest"), "sie": set("haben hatten"), "tu": set("as avais"), "vous": set("avez aviez"),
+	}
+)
 
 // asksWhatYouSaid reports whether the words of a query ask for something that
-// the assistant said: "what did you recommend", "as-tu dit", "hast du gesagt".
+// the assistant said: "what did you recommend", "your last suggestion", "hast du
+// gesagt", "vous avez dit".
 func asksWhatYouSaid(words []string) bool {
-	for i, w := range words {
-		before := ""
-		if i > 0 {
-			before = words[i-1]
+	at := func(i int) string {
+		if i < 0 || i >= len(words) {
+			return ""
 		}
-		switch w {
-		case "you", "your":
-			if !requests[before] {
-				return true
-			}
-		case "du", "sie":
-			if before == "hast" || before == "haben" || before == "hattest" || before == "hatten" {
-				return true
-			}
-		case "tu", "vous":
-			if before == "as" || before == "avez" || before == "avais" || before == "aviez" {
-				return true
-			}
+		return words[i]
+	}
+	for i, w := range words {
+		switch before, after := at(i-1), at(i+1); {
+		case w == "you" && (beforeYou[before] || afterYou[after]),
+			w == "your" && (afterYour[after] || afterYour[at(i+2)]),
+			besideDu[w][before], besideDu[w][after]:
+			return true
 		}
 	}
 	return false
