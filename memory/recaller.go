@@ -48,6 +48,7 @@ type indexed struct {
 	index   *recall.Index
 	epoch   int64   // of the session's Mark
 	entries []entry // the exchanges in it, in their order
+	shed    int64   // the Seq up to which there was no room for them
 	size    int64   // as it is counted in Recaller.size
 
 	vectors vectors
@@ -65,10 +66,15 @@ type entry struct {
 const (
 	// longest is how many exchanges of a session are looked at, the newest.
 	longest = 20_000
-	// loadPage is how many exchanges are read at a time, loadTimeout how long
-	// the reading of a session may take.
-	loadPage    = 500
+	// loadFirst is how many exchanges are read at first, loadPage the most at a
+	// time, loadBytes what they are to take then, as far as their like can tell.
+	loadFirst = 50
+	loadPage  = 500
+	loadBytes = 4 << 20
+	// loadTimeout is how long the reading of a session may take.
 	loadTimeout = 30 * time.Second
+	// ownShare is the part of the limit that one session may take.
+	ownShare = 2
 )
 
 // NewRecaller returns one whose indexes take about the given number of bytes.
@@ -134,8 +140,9 @@ func (r *Recaller) ready(ctx context.Context, name sessionName, g *store.Gathere
 		}
 	}
 	if x.follows(g) {
-		x.carryOn(g)
-		return x, nil
+		if x.carryOn(g); !x.makeRoom(r.limit / ownShare) {
+			return x, nil
+		}
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -214,19 +221,49 @@ func (r *Recaller) release(name sessionName, x *indexed) {
 // read adds what the log holds beyond the index, up to the exchange with the
 // given Seq.
 func (r *Recaller) read(ctx context.Context, name sessionName, x *indexed, until int64) error {
-	for after := max(x.newest(), until-longest); after < until; after = x.newest() {
-		page, err := r.log.Exchanges(ctx, name.tenant, name.session, after, loadPage, store.Ascending)
+	for n := loadFirst; ; {
+		after := max(x.newest(), x.shed, until-longest)
+		if after >= until {
+			return nil
+		}
+		page, err := r.log.Exchanges(ctx, name.tenant, name.session, after, n, store.Ascending)
 		if err != nil {
 			return err
 		}
+		bytes, full := 1, false
 		for i := range page {
+			bytes += textBytes(&page[i])
 			x.add(&page[i])
+			if full = x.makeRoom(r.limit / ownShare); full {
+				break
+			}
 		}
-		if len(page) < loadPage {
-			break
+		if len(page) < n && !full {
+			return nil
 		}
+		n = min(loadPage, max(1, len(page)*loadBytes/bytes))
 	}
-	return nil
+}
+
+// textBytes is about what an exchange takes of memory.
+func textBytes(e *store.Exchange) int {
+	n := 0
+	for i := range e.Messages {
+		n += len(e.Messages[i].JSON)
+	}
+	return n
+}
+
+// makeRoom empties an index that has outgrown a size, and reports whether it
+// did: the newer half of the session is to be read again.
+func (x *indexed) makeRoom(size int64) bool {
+	n := len(x.entries)
+	if n == 0 || x.index.Bytes() <= size {
+		return false
+	}
+	x.shed = x.entries[(n-1)/2].seq
+	x.index, x.entries, x.vectors.bytes = recall.New(), nil, 0
+	return true
 }
 
 func (x *indexed) newest() int64 {

@@ -165,21 +165,58 @@ func TestRecallerForgets(t *testing.T) {
 
 func TestRecallerKeepsToItsMemory(t *testing.T) {
 	b := aboutZebras(100)
-	r := memory.NewRecaller(b, 1) // room for the last one asked about
-	search := func(session string) {
+	r := memory.NewRecaller(b, 128<<10) // room for a few of them
+	reads := func(session string) int {
+		before := b.reads
 		if _, err := r.Search(t.Context(), "a", session, b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); err != nil {
 			t.Fatal(err)
 		}
+		return b.reads - before
 	}
-	search("s")
-	search("s")
-	if b.reads != 1 {
-		t.Errorf("read %d times, want once", b.reads)
+	reads("s")
+	if n := reads("s"); n != 0 {
+		t.Errorf("read %d times again", n)
 	}
-	search("t")
-	search("s")
-	if b.reads != 3 {
-		t.Errorf("read %d times: the least recently used session is still there", b.reads)
+	for i := range 20 {
+		reads(fmt.Sprint("another ", i))
+	}
+	if n := reads("another 19"); n != 0 {
+		t.Errorf("the last one: read %d times again", n)
+	}
+	if reads("s") == 0 {
+		t.Error("the least recently used session is still there")
+	}
+}
+
+func TestOfASessionThatIsTooLongTheNewerPartIsSearched(t *testing.T) {
+	b := &book{}
+	long := func(n int) {
+		for i := range n {
+			b.write(fmt.Sprintf("My parrot number%d says word%da word%db word%dc word%dd", len(b.list), i, i, i, i), "I see.")
+		}
+	}
+	long(1200)
+	r := memory.NewRecaller(b, 256<<10)
+	ask := func(n int) bool { return best(t, r, b.gathered(5), fmt.Sprintf("number%d", n)) == int64(n+1) }
+	if ask(3) || !ask(1180) {
+		t.Errorf("the beginning is found: %v, the end: %v", ask(3), ask(1180))
+	}
+	for range 400 { // turn by turn, the index outgrows its part again
+		long(2)
+		if n := len(b.list) - 8; !ask(n) {
+			t.Fatalf("number %d isn't found", n)
+		}
+	}
+	if n := len(b.list) - 100; !ask(n) || ask(1180) {
+		t.Errorf("number %d is found: %v, number 1180: %v", n, ask(n), ask(1180))
+	}
+	// What there is room for is read once.
+	reads := b.reads
+	for range 10 {
+		ask(len(b.list) - 20)
+	}
+	if b.reads != reads {
+		t.Errorf("read %d times again", b.reads-reads)
 	}
 }
 
