@@ -42,7 +42,7 @@ func TestOlderMessagesAreRecalled(t *testing.T) {
 	for range 2 {
 		r := s.chat(acme, question, `"sessionId":"s","saveToMemory":false`)
 		got := lastUser(upstream.last(t))
-		quoted := regexp.MustCompile(`(?s)^Earlier messages of this conversation.*\[\d+ \pL+ \d{4}\]\nuser: By the way, my boat is called Marianne and lies in Porto\.\nassistant: ok\n.*<<<end [0-9]{12}>>>\n\n` + regexp.QuoteMeta(question) + `$`)
+		quoted := regexp.MustCompile(`(?s)^From earlier in this conversation.*\[\d+ \pL+ \d{4}\]\nuser: By the way, my boat is called Marianne and lies in Porto\.\nassistant: ok\n.*<<<end [0-9]{12}>>>\n\n` + regexp.QuoteMeta(question) + `$`)
 		if !quoted.MatchString(got) {
 			t.Fatalf("the model was asked %q", got)
 		}

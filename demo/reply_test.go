@@ -23,7 +23,7 @@ Yes, in five days, e.g. by train.
 
 `
 
-const recalled = `Earlier messages of this conversation that may matter here, oldest first.
+const recalled = `From earlier in this conversation, oldest first; indented lines continue:
 <<<earlier b33fc1ae0ad52965>>>
 [31 Dec 2026]
 user: My cat Mistral is allergic to salmon.

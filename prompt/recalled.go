@@ -21,7 +21,7 @@ type Recalled struct {
 
 // reminder says what the messages are. Both sides have said them in this
 // conversation: an instruction of the user's is one.
-const reminder = "Earlier messages of this conversation that may matter here, oldest first; indented lines go on with theirs.\n"
+const reminder = "From earlier in this conversation, oldest first; indented lines continue:\n"
 
 // indent sets a message's further lines apart from those that begin a message:
 // what somebody says can't pass for what somebody else said, or when.
@@ -30,7 +30,7 @@ var indent = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\u202
 // RecallOverhead and DayTokens are about what it takes to quote messages, beside
 // the messages: once, and for each day that is told.
 const (
-	RecallOverhead = 43
+	RecallOverhead = 36
 	DayTokens      = 4
 )
 
