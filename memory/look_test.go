@@ -184,6 +184,14 @@ func TestTemplate(t *testing.T) {
 		}
 		s.want("u:A a:a | u:B a:b | u:B2 a:b | u:B3 a:b | u:B4 a:b")
 	})
+	t.Run("is no history without its tool messages whose end was edited twice", func(t *testing.T) {
+		s := newSession(t)
+		s.conversation("u:A c:1 | r:1 c:2,3 | r:2 r:3 a:a")
+		for _, q := range words("B B2 B3 B4") {
+			s.ask("u:A a:a u:" + q).want("").answered("a:b")
+		}
+		s.want("u:A c:1 | r:1 c:2,3 | r:2 r:3 a:a | u:B a:b | u:B2 a:b | u:B3 a:b | u:B4 a:b")
+	})
 	t.Run("the same question twice is no second question", func(t *testing.T) {
 		s := newSession(t)
 		ask(s, "", "u:A", "a:1")

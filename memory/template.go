@@ -36,14 +36,22 @@ func lastUserOf(e *store.Exchange) store.Digest {
 }
 
 // replied reports whether one of the session's replies stands in what was
-// said, behind the same message where one stands ahead of it.
+// said, behind the same message where one stands ahead of it; behind the
+// question, where the client left out what tools did for the answer.
 func replied(log []line, said []Said) bool {
 	for i := 1; i < len(log); i++ {
 		if begins(log, i) || !ends(log, i) || log[i].role != "assistant" {
 			continue
 		}
+		asked := i - 1
+		for log[i].says() && asked > 0 && (log[asked].result() || len(log[asked].calls) > 0) {
+			asked--
+		}
 		for j := range said {
-			if said[j].Digest == log[i].digest && (j == 0 || said[j-1].Digest == log[i-1].digest) {
+			if said[j].Digest != log[i].digest {
+				continue
+			}
+			if j == 0 || said[j-1].Digest == log[i-1].digest || said[j-1].Digest == log[asked].digest {
 				return true
 			}
 		}
