@@ -33,6 +33,9 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.G
 	if t.chat.MaxTokens > 0 {
 		in.Limits.Answer = t.chat.MaxTokens
 	}
+	if in.Older {
+		t.unread = gathered.Tail[0].Offset
+	}
 	t.meta.RAG.Enabled = in.Searches
 
 	var search sync.WaitGroup
@@ -65,12 +68,15 @@ func (t *turn) goesOn() bool {
 
 // requestTokens counts the request's own messages.
 func (t *turn) requestTokens() int {
-	n := t.model.Raise(prompt.RequestTokens(t.chat, t.count))
+	n := t.besideMessages()
 	for i := range t.chat.Messages {
 		n += t.messageTokens(&t.chat.Messages[i])
 	}
 	return n
 }
+
+// besideMessages counts what the request takes beside its messages.
+func (t *turn) besideMessages() int { return t.model.Raise(prompt.RequestTokens(t.chat, t.count)) }
 
 // messageTokens counts a message as the model does.
 func (t *turn) messageTokens(m *openai.Message) int {

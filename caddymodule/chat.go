@@ -110,10 +110,11 @@ type turn struct {
 	view memory.View
 	mark store.Mark
 
-	found []prompt.Passage
-	plan  prompt.Plan
-	edit  openai.Edit
-	meta  openai.Metadata
+	unread int64 // tokens of the session that are older than what was gathered
+	found  []prompt.Passage
+	plan   prompt.Plan
+	edit   openai.Edit
+	meta   openai.Metadata
 }
 
 // parse reads and checks the request.

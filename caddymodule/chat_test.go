@@ -401,9 +401,10 @@ func TestPreviewShowsWhatWouldBeSent(t *testing.T) {
 	if p.get("object").Str != "chat.completion.preview" || p.get("model").Str != "demo/echo" {
 		t.Errorf("preview %s", p.body)
 	}
-	if got := p.get("parts.#.kind").Raw; got != `["system","history","history","file","request"]` {
+	if got := p.get("parts.#.kind").Raw; got != `["system","history","history","file","request","request"]` {
 		t.Errorf("parts %s", got)
 	}
+	s.addsUp(p)
 	if n := s.get(acme, "/sessions/s").get("messages").Int(); n != 2 {
 		t.Errorf("the preview was saved: %d messages", n)
 	}

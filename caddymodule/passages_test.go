@@ -65,13 +65,7 @@ func TestNeighbouringPassagesAreQuotedAsOne(t *testing.T) {
 	}
 
 	p := s.ok(s.post(acme, "/chat/completions/preview", chatBody("When is a customer refunded?", "")))
-	told := 0
-	for _, part := range p.get(`parts.#(kind=="file")#`).Array() {
-		told += int(part.Get("tokens").Int())
-	}
-	if total := int(p.get("_metadata.context.totalTokens").Int()); told < total*3/4 || told > total {
-		t.Errorf("the parts take %d tokens of %d", told, total)
-	}
+	s.addsUp(p)
 }
 
 // counted is a router that embeds, and counts the texts that it is given.

@@ -53,17 +53,41 @@ func (t *turn) preview(w http.ResponseWriter) error {
 	leading := t.chat.LeadingSystem()
 	p.request("system", t, 0, leading)
 	p.history(t)
+	p.recalled(t)
+	p.files(t)
+	p.request("request", t, leading, len(t.chat.Messages))
+	p.Parts = append(p.Parts, part{Kind: "request", Tokens: t.besideMessages()})
+	return writeJSON(w, p)
+}
+
+// recalled tells of the quoted messages, in the order of the prompt.
+func (p *preview) recalled(t *turn) {
+	first := len(p.Parts)
 	for _, r := range t.plan.Recalled {
 		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: t.model.Count(r.Text[r.From:r.To])})
 	}
-	p.files(t)
-	p.request("request", t, leading, len(t.chat.Messages))
-	return writeJSON(w, p)
+	share(p.Parts[first:], t.plan.RecalledTokens)
+}
+
+// share raises the tokens of parts, in proportion, to what they take together:
+// what frames quotes is theirs.
+func share(parts []part, total int) {
+	own := 0
+	for i := range parts {
+		own += parts[i].Tokens
+	}
+	sum, told := 0, 0
+	for i := range parts {
+		sum += parts[i].Tokens
+		upTo := total * sum / max(1, own)
+		parts[i].Tokens, told = upTo-told, upTo
+	}
 }
 
 // files tells of the passages, in the order of the prompt, each with the tokens
 // that it added: what it repeats of the one before it isn't quoted again.
 func (p *preview) files(t *turn) {
+	first := len(p.Parts)
 	tell := func(passage *prompt.Passage, text string) part {
 		return part{Kind: "file", FileID: passage.FileID, Filename: passage.Filename, Chunk: &passage.Chunk, Tokens: t.model.Count(text)}
 	}
@@ -77,6 +101,7 @@ func (p *preview) files(t *turn) {
 		}
 		p.Parts = append(p.Parts, tell(passage, text))
 	}
+	share(p.Parts[first:], t.plan.QuotedTokens)
 	for i := range t.found {
 		if !slices.Contains(t.plan.Passages, t.found[i]) {
 			part := tell(&t.found[i], t.found[i].Text)
@@ -94,8 +119,12 @@ func (p *preview) request(kind string, t *turn, first, last int) {
 	}
 }
 
-// history tells of the earlier exchanges, message by message.
+// history tells of the earlier exchanges, message by message. Those that nobody
+// had to read, since they are too old to fit, are told of together.
 func (p *preview) history(t *turn) {
+	if t.unread > 0 {
+		p.LeftOut = append(p.LeftOut, part{Kind: "history", Tokens: t.model.Raise(int(t.unread)), Reason: overBudget})
+	}
 	for i := range t.view.Groups {
 		g := &t.view.Groups[i]
 		if i < t.plan.First {

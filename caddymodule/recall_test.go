@@ -67,6 +67,15 @@ func TestOlderMessagesAreRecalled(t *testing.T) {
 		if len(p.get(`parts.#(kind=="recalled")#`).Array()) < 2 || !strings.Contains(p.get("messages").Raw, "Marianne") {
 			t.Errorf("got %s", p.body)
 		}
+		s.addsUp(p)
+		inPlace, leftOut := sum(p.get(`parts.#(kind=="history")#.tokens`)), sum(p.get(`left_out.#(kind=="history")#.tokens`))
+		if said := s.ok(s.get(acme, "/sessions/s")).get("tokens").Int(); inPlace+leftOut < said {
+			t.Errorf("of a session of %d tokens, %d stand in place and %d are left out", said, inPlace, leftOut)
+		}
+	})
+	t.Run("preview of a request with tools", func(t *testing.T) {
+		tools := `"tools":[{"type":"function","function":{"name":"find","description":"` + strings.Repeat("finds things ", 50) + `"}}]`
+		s.addsUp(s.post(acme, "/chat/completions/preview", chatBody("hi", `"sessionId":"s",`+tools)))
 	})
 	t.Run("small talk gets the newest exchanges instead", func(t *testing.T) {
 		about := s.ok(s.post(acme, "/chat/completions/preview", chatBody(question, `"sessionId":"s"`)))
