@@ -72,6 +72,9 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 		var a alignment
 		if a, cut = align(log, said[history:carried]); cut {
 			v.New += a.known
+			if a.line > 0 && rewritten(tail, log, a.line-1) {
+				a.line--
+			}
 			log = log[:a.line]
 		}
 	}
@@ -98,6 +101,9 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 		}
 	case cut && said[0].Role == "user":
 		turns[last] = untilAnswer(turns[last])
+	}
+	for i := range turns {
+		turns[i] = withoutRewritten(tail, turns[i])
 	}
 	v.Groups = groups(tail, turns, calling)
 	return v
