@@ -15,7 +15,7 @@ import (
 
 // assemble decides what goes into the prompt. via gives the way to the router,
 // which most requests don't need.
-func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.GatherRequest, gathered store.Gathered) error {
+func (t *turn) assemble(ctx context.Context, via func() *upstream, gathered store.Gathered) error {
 	in := prompt.Input{
 		Limits: prompt.Limits{
 			Answer: t.app.Context.Reserve,
@@ -24,7 +24,7 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, asked store.G
 		},
 		Request:  t.requestTokens(),
 		Earlier:  t.earlier(),
-		Older:    hasOlder(gathered.Tail, asked),
+		Older:    t.older,
 		Searches: gathered.Files && t.chat.UseRAG,
 		Recalls:  t.chat.SessionID != "" && !t.app.Context.DisableRecall,
 		Given:    t.goesOn(),
@@ -118,21 +118,6 @@ func (t *turn) earlier() []prompt.Earlier {
 		}
 	}
 	return earlier
-}
-
-// hasOlder reports whether the session goes back beyond the tail that was
-// asked for: a tail that is shorter than that is all there is.
-func hasOlder(tail []store.Exchange, asked store.GatherRequest) bool {
-	const extra = 2 // exchanges that come with a tail of the size asked for
-	if len(tail) <= extra || tail[0].Offset == 0 {
-		return false
-	}
-	n, messages := 0, 0
-	for i := range tail[extra:] {
-		n += tail[extra+i].Tokens()
-		messages += len(tail[extra+i].Messages)
-	}
-	return n >= asked.Tokens && messages >= asked.Messages
 }
 
 // groupTokens counts the messages of a group as the model does.

@@ -73,10 +73,12 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 		return t.forward(w, r, next)
 	}
 	t.said = memory.Conversation(t.chat.Messages)
-	t.view = memory.Look(gathered.Tail, t.said, t.retried, time.Now())
+	if err := t.look(r.Context(), asked, gathered.Tail); err != nil {
+		return err
+	}
 	t.mark = gathered.Mark
 	via := sync.OnceValue(func() *upstream { return newUpstream(r, next) })
-	if err := t.assemble(r.Context(), via, asked, gathered); err != nil {
+	if err := t.assemble(r.Context(), via, gathered); err != nil {
 		return err
 	}
 	t.assembled(began)
@@ -106,9 +108,10 @@ type turn struct {
 	// has none.
 	month store.Month
 
-	said []memory.Said
-	view memory.View
-	mark store.Mark
+	said  []memory.Said
+	view  memory.View
+	older bool // the session goes back beyond what the view shows
+	mark  store.Mark
 
 	unread int64 // tokens of the session that are older than what was gathered
 	found  []prompt.Passage

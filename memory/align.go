@@ -5,6 +5,7 @@ import "github.com/backstory-proxy/backstory/store"
 // alignment is where what a client resent stands in the session.
 type alignment struct {
 	line  int // of the session: the first one that the client carries its version of
+	first int // the client's first message that the session holds
 	known int // messages of the client up to the last one that the session holds
 }
 
@@ -33,7 +34,7 @@ func align(log []line, said []Said) (alignment, bool) {
 		}
 		known = skippedSaid + c.lastSaid + 1
 	}
-	return alignment{replaced(log, said, firstLine, firstSaid), known}, true
+	return alignment{replaced(log, said, firstLine, firstSaid), firstSaid, known}, true
 }
 
 // replaced goes back from the first message that is the same on both sides,

@@ -39,6 +39,9 @@ type View struct {
 	// New is the index in the conversation of the first message that the
 	// session doesn't hold.
 	New int
+	// Unseen is how many messages the request resends ahead of the first one
+	// that was found: of a history, they may stand further back in the session.
+	Unseen int
 	// Replaces is the Seq of the exchange that this request repeats, or 0.
 	Replaces int64
 	// Carried identifies what the request carries ahead of its last user
@@ -70,7 +73,9 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 	cut := false
 	if carried := history + resent(log, said[history:]); carried > history {
 		var a alignment
+		v.Unseen = carried - history
 		if a, cut = align(log, said[history:carried]); cut {
+			v.Unseen = a.first
 			v.New += a.known
 			if a.line > 0 && rewritten(tail, log, a.line-1) {
 				a.line--
@@ -107,6 +112,26 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 	}
 	v.Groups = groups(tail, turns, calling)
 	return v
+}
+
+// LookBack completes a View, made from a session's end, of a request that
+// resends messages which don't stand there: it looks for them at the session's
+// beginning. What stood behind them was left behind by the client, except for
+// what it resends of the end. false: they don't stand there either.
+func (v View) LookBack(head, tail []store.Exchange, said []Said, now time.Time) (View, bool) {
+	begun := Look(head, said, false, now)
+	if begun.Unseen >= v.Unseen {
+		return v, false
+	}
+	rest := Look(tail, said[begun.New:], false, now)
+	v.Groups, v.Unseen, v.New = begun.Groups, begun.Unseen, begun.New+rest.New
+	if v.Stored == nil {
+		v.Stored = rest.Stored
+	}
+	if v.Stored == nil {
+		v.Stored = begun.Stored
+	}
+	return v, true
 }
 
 // resent is the number of messages, of those said, that the client may have
