@@ -29,12 +29,29 @@ func align(log []line, said []Said) (alignment, bool) {
 		firstLine, firstSaid = skippedLog+c.firstLine, skippedSaid+c.firstSaid
 	}
 	if j == len(said) { // another end
-		if !found {
-			return alignment{}, false
+		known = 0
+		if found {
+			known = skippedSaid + c.lastSaid + 1
 		}
-		known = skippedSaid + c.lastSaid + 1
+	}
+	// What is too long to be compared may have the same beginning.
+	if skippedLog+skippedSaid > 0 && firstSaid > 0 {
+		if same := sameBeginning(log[:i], said[:j]); same > 0 {
+			firstLine, firstSaid, known = 0, 0, max(known, same)
+		}
+	}
+	if known == 0 {
+		return alignment{}, false
 	}
 	return alignment{replaced(log, said, firstLine, firstSaid), firstSaid, known}, true
+}
+
+// sameBeginning is the number of messages with which both begin.
+func sameBeginning(log []line, said []Said) (n int) {
+	for n < len(log) && n < len(said) && log[n].digest == said[n].Digest {
+		n++
+	}
+	return n
 }
 
 // replaced goes back from the first message that is the same on both sides,

@@ -479,6 +479,13 @@ func TestLongSession(t *testing.T) {
 	// Trimmed and edited.
 	list := words(edited)
 	s.ask(strings.Join(list[900:], " ") + " u:x a:x u:y").want(strings.Join(words(history)[:900], " "))
+	// Back to an early message, and on from there.
+	back := strings.Join(words(history)[:20], " ")
+	s.ask(back + " u:back").want("").answered("a:b")
+	s.ask(back + " u:back a:b u:on").want("").answered("a:c")
+	if got := shorts(s.log[501].Messages) + " | " + shorts(s.log[502].Messages); got != "u:back a:b | u:on a:c" {
+		t.Errorf("saved %s", got)
+	}
 }
 
 func TestLookTakesAnything(t *testing.T) {
