@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/tiktoken-go/tokenizer"
 )
 
 // sample reads a text of testdata and repeats it, with variation, up to size
@@ -36,7 +38,7 @@ func sample(tb testing.TB, name string, size int) string {
 	return strings.ToValidUTF8(b.String()[:size], "")
 }
 
-// BenchmarkCount compares with the oracle, in the same run.
+// BenchmarkCount compares with the oracle and with tiktoken-go, in the same run.
 func BenchmarkCount(b *testing.B) {
 	for _, p := range pairs() {
 		for _, name := range []string{"english", "code", "chinese"} {
@@ -54,6 +56,19 @@ func BenchmarkCount(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					oracle.EncodeOrdinary(text)
+				}
+			})
+			other, err := tokenizer.Get(tokenizer.Encoding(p.Name()))
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Run(fmt.Sprintf("%s/%s/tiktoken-go", p.Name(), name), func(b *testing.B) {
+				b.SetBytes(int64(len(text)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := other.Count(text); err != nil {
+						b.Fatal(err)
+					}
 				}
 			})
 		}
