@@ -12,8 +12,10 @@ const (
 	// match of words (1.6, 1.8, 1.4, 3.0).
 	alikeShare = .45
 	// alikeMost is how many of the best matches are compared. 250 are too few
-	// for 8,000 tokens, 1,000 bring no more.
-	alikeMost = 500
+	// for 8,000 tokens, 1,000 bring no more. Where fewer match, alikeAll of the
+	// newest pieces are compared, as the question may be in other words: in
+	// less than a millisecond.
+	alikeMost, alikeAll = 500, 10_000
 	// alikeLeast is how much alike a piece is, of 1, that is found though it
 	// shares no word with the query.
 	alikeLeast = .35
@@ -169,8 +171,8 @@ func (c *compass) cosine(p int) float64 {
 	return float64((to - known*c.base) / length)
 }
 
-// contenders returns the pieces with the highest scores, up to alikeMost; of
-// those that are about as high, the newest.
+// contenders returns the pieces with the highest scores, up to alikeMost, or
+// alikeAll where fewer have any; of those that are about as high, the newest.
 func (s *search) contenders(most float64) []uint32 {
 	const steps = 256
 	var heights [steps]int
@@ -184,6 +186,9 @@ func (s *search) contenders(most float64) []uint32 {
 	for least > 0 && heights[least] <= room {
 		room -= heights[least]
 		least--
+	}
+	if least == 0 {
+		room += alikeAll - alikeMost
 	}
 	found := make([]uint32, 0, alikeMost)
 	for p := len(s.scores) - 1; p >= 0; p-- {

@@ -52,8 +52,12 @@ func TestOfManyMatchesTheBestAreCompared(t *testing.T) {
 		t.Errorf("%d of %d, down to %v", len(found), len(seen), least)
 	}
 	clear(s.scores)
-	if found = s.contenders(1); len(found) != alikeMost || int(found[0]) != len(x.pieces)-1 {
-		t.Errorf("where none matches: %d, from %d on", len(found), found[0])
+	if found = s.contenders(1); len(found) != len(x.pieces) {
+		t.Errorf("where none matches: %d of %d", len(found), len(x.pieces))
+	}
+	long := &search{x: &Index{pieces: make([]piece, 2*alikeAll)}, scores: make([]float64, 2*alikeAll)}
+	if found = long.contenders(1); len(found) != alikeAll || found[0] != 2*alikeAll-1 {
+		t.Errorf("where none of many matches: %d, from %d on", len(found), found[0])
 	}
 }
 
