@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -17,8 +18,10 @@ const (
 	// less than a millisecond.
 	alikeMost, alikeAll = 500, 10_000
 	// alikeLeast is how much alike a piece is, of 1, that is found though it
-	// shares no word with the query.
-	alikeLeast = .35
+	// shares no word with the query; alikeFew such pieces are found from
+	// alikeFewLeast on, the best ones.
+	alikeLeast, alikeFewLeast = .35, .2
+	alikeFew                  = 8
 )
 
 // direction is a sum of vectors.
@@ -100,11 +103,27 @@ func (s *search) alike(words []string) {
 	if most == 0 {
 		most = 1
 	}
+	var others []likeness // pieces without a word of the query
 	for _, p := range s.contenders(most) {
-		if likeness := c.cosine(int(p)); s.scores[p] > 0 && likeness > 0 || likeness > alikeLeast {
-			s.scores[p] += alikeShare * most * likeness
+		if l := c.cosine(int(p)); s.scores[p] > 0 {
+			s.scores[p] += alikeShare * most * max(0, l)
+		} else if l > alikeFewLeast {
+			others = append(others, likeness{p, l})
 		}
 	}
+	slices.SortFunc(others, func(a, b likeness) int {
+		return cmp.Or(cmp.Compare(b.cosine, a.cosine), cmp.Compare(b.piece, a.piece))
+	})
+	for i, o := range others {
+		if i < alikeFew || o.cosine > alikeLeast {
+			s.scores[o.piece] = alikeShare * most * o.cosine
+		}
+	}
+}
+
+type likeness struct {
+	piece  uint32
+	cosine float64
 }
 
 // compass tells how near in meaning a piece is to a query.

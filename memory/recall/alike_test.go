@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// likeness is the cosine of a query and each message of a session.
-func likeness(query string, lines ...string) []float64 {
+// cosines are those of a query and each message of a session.
+func cosines(query string, lines ...string) []float64 {
 	x, _ := talk(lines...)
 	s := &search{x: x, q: Query{Text: query}}
 	c, ok := s.compass(s.words())
@@ -25,14 +25,14 @@ func likeness(query string, lines ...string) []float64 {
 
 func TestWordsThatAreNotKnownAreAlikeToNothing(t *testing.T) {
 	lines := []string{"user: rain", "user: rain zorbl queftle wubnar", "user: zorbl queftle", "user: rent", "user: violin"}
-	if c := likeness("weather", lines...); c[0] < .4 || c[1] > c[0]/1.5 || c[2] > .3 {
+	if c := cosines("weather", lines...); c[0] < .4 || c[1] > c[0]/1.5 || c[2] > .3 {
 		t.Errorf("a word in other words, and in unknown ones: %.2f", c)
 	}
-	known, mixed := likeness("weather", lines...)[0], likeness("weather moffy brundic", lines...)[0]
+	known, mixed := cosines("weather", lines...)[0], cosines("weather moffy brundic", lines...)[0]
 	if mixed > known/1.5 {
 		t.Errorf("a query: %.2f, and with words that aren't known %.2f", known, mixed)
 	}
-	if c := likeness("zorbl moffy", lines...); c != nil {
+	if c := cosines("zorbl moffy", lines...); c != nil {
 		t.Errorf("a query of nothing but such words: %.2f", c)
 	}
 }
@@ -74,7 +74,7 @@ func TestLikenessIsACosine(t *testing.T) {
 		lines = append(lines, "user: "+strings.Join(said, " "))
 	}
 	for _, query := range []string{"server", "weather", "Is the weather nice today?"} {
-		c := likeness(query, lines...)
+		c := cosines(query, lines...)
 		if least, most := slices.Min(c), slices.Max(c); least < -1.001 || most > 1.001 || most == 0 || math.IsNaN(most) {
 			t.Errorf("%q: %.2f to %.2f", query, least, most)
 		}
@@ -101,10 +101,22 @@ func TestOtherLanguagesAreNotAlikeForWhatTheyLack(t *testing.T) {
 	}
 	lines = append(lines, "user: 会议 abends zorbl queftle wubnar team", "user: wir treffen uns morgen zorbl queftle wubnar", "user: 你好吗 今天 天气 很好")
 	for _, query := range []string{"mortgage rates", "Which guitar did I buy?", "Where is my passport?", "a recipe for soup"} {
-		for i, c := range likeness(query, lines...)[40:] {
+		for i, c := range cosines(query, lines...)[40:] {
 			if c > .25 {
 				t.Errorf("%q is to %q %.2f", query, lines[40+i], c)
 			}
 		}
+	}
+}
+
+func TestWhatIsAskedInOtherWordsIsFoundHoweverOld(t *testing.T) {
+	lines := []string{"user: By the way, we adopted a beagle called Biscuit last spring."}
+	for i := range 1200 {
+		lines = append(lines, fmt.Sprintf("user: the %s number %d was moved to another folder", []string{"report", "meeting", "invoice"}[i%3], i))
+	}
+	x, all := talk(lines...)
+	hits := x.Search(Query{Text: "Do I have any pets?", Budget: 8000})
+	if len(hits) == 0 || len(hits) > alikeFew || found(all, hits)[0] != all[0].Text {
+		t.Errorf("%d found: %q", len(hits), found(all, hits))
 	}
 }
