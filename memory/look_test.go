@@ -192,6 +192,16 @@ func TestTemplate(t *testing.T) {
 		}
 		s.want("u:A c:1 | r:1 c:2,3 | r:2 r:3 a:a | u:B a:b | u:B2 a:b | u:B3 a:b | u:B4 a:b")
 	})
+	t.Run("is no history in the client's version whose end was edited twice", func(t *testing.T) {
+		s := newSession(t)
+		s.conversation("u:A c:1 | r:1 a:thought")
+		s.ask("u:A a:a u:B").answered("a:thought_too")
+		s.ask("u:A a:a u:B a:b u:C").answered("a:c")
+		for _, q := range words("C2 C3 C4") {
+			s.ask("u:A a:a u:B a:b u:" + q).want("").answered("a:c")
+		}
+		s.want("u:A c:1 | r:1 a:thought | a:a u:B a:thought_too | a:b u:C a:c | u:C2 a:c | u:C3 a:c | u:C4 a:c")
+	})
 	t.Run("the same question twice is no second question", func(t *testing.T) {
 		s := newSession(t)
 		ask(s, "", "u:A", "a:1")

@@ -23,7 +23,7 @@ func isTemplate(tail []store.Exchange, log []line, said []Said, user int, carrie
 			}
 		}
 	}
-	return len(asked) > 2 && !replied(log, said[:user])
+	return len(asked) > 2 && !replied(tail, log, said[:user])
 }
 
 func lastUserOf(e *store.Exchange) store.Digest {
@@ -35,15 +35,21 @@ func lastUserOf(e *store.Exchange) store.Digest {
 	return store.Digest{}
 }
 
-// replied reports whether one of the session's replies stands in what was
-// said, behind the same message where one stands ahead of it; behind the
-// question, where the client left out what tools did for the answer.
-func replied(log []line, said []Said) bool {
+// replied reports whether one of the session's replies, or the client's version
+// of one, stands in what was said, behind the same message where one stands
+// ahead of it; behind the question, where the client left out what tools did
+// for the answer.
+func replied(tail []store.Exchange, log []line, said []Said) bool {
 	for i := 1; i < len(log); i++ {
-		if begins(log, i) || !ends(log, i) || log[i].role != "assistant" {
+		reply := i
+		switch {
+		case rewritten(tail, log, i-1):
+			reply--
+		case begins(log, i) || !ends(log, i) || log[i].role != "assistant":
 			continue
 		}
-		asked := i - 1
+		before := max(0, reply-1)
+		asked := before
 		for log[i].says() && asked > 0 && (log[asked].result() || len(log[asked].calls) > 0) {
 			asked--
 		}
@@ -51,7 +57,7 @@ func replied(log []line, said []Said) bool {
 			if said[j].Digest != log[i].digest {
 				continue
 			}
-			if j == 0 || said[j-1].Digest == log[i-1].digest || said[j-1].Digest == log[asked].digest {
+			if j == 0 || said[j-1].Digest == log[before].digest || said[j-1].Digest == log[asked].digest {
 				return true
 			}
 		}

@@ -71,7 +71,7 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 	}
 	v.New = history
 	cut := false
-	if carried := history + resent(log, said[history:]); carried > history {
+	if carried := history + resent(tail, log, said[history:]); carried > history {
 		var a alignment
 		v.Unseen = carried - history
 		if a, cut = align(log, said[history:carried]); cut {
@@ -138,9 +138,9 @@ func (v View) LookBack(head, tail []store.Exchange, said []Said, now time.Time) 
 // sent or got before: up to the last one of the assistant which another
 // message follows. A message of the assistant at the end is the beginning of
 // the reply that is asked for, unless the session knows it as a reply.
-func resent(log []line, said []Said) int {
+func resent(tail []store.Exchange, log []line, said []Said) int {
 	n := len(said)
-	if n > 0 && said[n-1].Role == "assistant" && replied(log, said[max(0, n-2):]) {
+	if n > 0 && said[n-1].Role == "assistant" && replied(tail, log, said[max(0, n-2):]) {
 		return n
 	}
 	return carriedUntil(said)
