@@ -27,13 +27,6 @@ func (t *turn) look(ctx context.Context, asked store.GatherRequest, tail []store
 	if err != nil {
 		return &unavailable{err}
 	}
-	for i, messages := 0, 0; i < len(head); i++ {
-		if head[i].Seq >= tail[0].Seq || messages >= t.view.Unseen {
-			head = head[:i]
-			break
-		}
-		messages += len(head[i].Messages)
-	}
 	found := false
 	if t.view, found = t.view.LookBack(head, tail, t.said, now); found {
 		t.older = false

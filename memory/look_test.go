@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -505,5 +506,64 @@ func TestLookTakesAnything(t *testing.T) {
 			s.log = tail
 			s.begin(parse(list), true).end(&openai.Reply{}, true)
 		}
+	}
+}
+
+// A session whose beginning is read because its end doesn't show what the
+// request resends.
+func TestLookBack(t *testing.T) {
+	back := func(s *session, head, tail int, list string, retried bool) *request {
+		r := s.begin(parse(list), retried)
+		r.view = memory.Look(s.log[len(s.log)-tail:], r.said, retried, s.now)
+		found := false
+		if r.view, found = r.view.LookBack(s.log[:head], s.log[len(s.log)-tail:], r.said, s.now); !found {
+			s.t.Errorf("%s isn't found at the beginning of %s", list, s.saved())
+		}
+		return r
+	}
+	const long = "u:A c:0 | r:0 a:a | u:B c:0 | r:0 a:b | u:1 c:0 | r:0 a:1 | u:2 c:0 | r:0 a:2 | u:3 c:0 | r:0 a:3"
+	t.Run("a retry of what brought something else, too", func(t *testing.T) {
+		s := newSession(t).conversation(long)
+		const sent = "u:A c:0 r:0 a:a u:X a:x u:Y"
+		back(s, 4, 4, sent, false).want("").left("a:y")
+		back(s, 4, 4, sent, true).want("").answered("a:yes").want(long + " | u:X a:x u:Y a:yes")
+	})
+	t.Run("the turn that is gone on with is the one that was found", func(t *testing.T) {
+		s := newSession(t).conversation(long)
+		r := back(s, 4, 4, "u:A c:0 r:0 a:a u:B c:0 r:0", false)
+		if e := r.view.Stored; e == nil || shorts(e.Messages) != "u:B c:0" {
+			t.Errorf("Stored = %v", e)
+		}
+	})
+	t.Run("of a client that drops tool messages", func(t *testing.T) {
+		s := newSession(t).conversation(long)
+		back(s, 4, 4, "u:A a:a u:B a:b u:new", false).want("").answered("a:new").want(long + " | u:new a:new")
+	})
+	t.Run("an exchange in both", func(t *testing.T) {
+		s := newSession(t).conversation(long)
+		back(s, 8, 4, "u:B a:b u:1 a:1 u:2 a:2 u:new", false).want("u:A c:0 r:0 a:a").answered("a:new").want(long + " | u:new a:new")
+	})
+}
+
+func TestATemplateThatOnlyTheBeginningShows(t *testing.T) {
+	s := newSession(t)
+	for _, q := range words("A B C") {
+		s.ask("u:good? a:yes u:" + q).answered("a:no")
+	}
+	s.conversation("u:1 a:1 | u:2 a:2 | u:3 a:3")
+	r := s.begin(parse("u:good? a:yes u:D"), false)
+	r.view = memory.Look(s.log[3:], r.said, false, s.now)
+	r.view, _ = r.view.LookBack(s.log[:2], s.log[3:], r.said, s.now)
+	r.want("u:1 a:1 u:2 a:2 u:3 a:3").answered("a:d").want("u:good? a:yes u:A a:no | u:B a:no | u:C a:no | u:1 a:1 | u:2 a:2 | u:3 a:3 | u:D a:d")
+}
+
+func TestATemplateIsNotLookedFor(t *testing.T) {
+	s := newSession(t)
+	for _, q := range words("A B C D") {
+		s.ask("u:good? a:yes u:" + q).answered("a:no")
+	}
+	// Its turn goes on with a call that the session doesn't hold.
+	if n := s.ask("u:good? a:yes u:E c:1 r:1").want("u:A a:no u:B a:no u:C a:no u:D a:no").view.Unseen; n != 0 {
+		t.Errorf("%d messages are looked for at the beginning, where the template stands", n)
 	}
 }

@@ -51,6 +51,8 @@ type View struct {
 	// no user message), the exchange that holds the turn's user message; nil
 	// where there is none.
 	Stored *store.Exchange
+
+	template bool // stands ahead of the request's last user message
 }
 
 // Look aligns a request with the end of its session. retried says that the
@@ -66,21 +68,24 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 	whole := log
 	history := 0 // the index of the first message that isn't a template's
 	if isTemplate(tail, log, said, user, v.Carried) {
-		history = user
+		history, v.template = user, true
 		log = withoutTemplate(log, said[:user])
 	}
 	v.New = history
 	cut := false
 	if carried := history + resent(tail, log, said[history:]); carried > history {
 		var a alignment
-		v.Unseen = carried - history
+		unseen := carried
 		if a, cut = align(log, said[history:carried]); cut {
-			v.Unseen = a.first
+			unseen = a.first
 			v.New += a.known
 			if a.line > 0 && rewritten(tail, log, a.line-1) {
 				a.line--
 			}
 			log = log[:a.line]
+		}
+		if !v.template {
+			v.Unseen = unseen
 		}
 	}
 
@@ -119,19 +124,37 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 // beginning. What stood behind them was left behind by the client, except for
 // what it resends of the end. false: they don't stand there either.
 func (v View) LookBack(head, tail []store.Exchange, said []Said, now time.Time) (View, bool) {
-	begun := Look(head, said, false, now)
+	begun := Look(ahead(head, tail, max(v.Unseen, maxAligned)), said, false, now)
+	if begun.template { // and no history
+		v.New = max(v.New, lastUser(said))
+		return v, false
+	}
 	if begun.Unseen >= v.Unseen {
 		return v, false
 	}
+	// What this request repeats is no history of it.
+	tail = slices.DeleteFunc(slices.Clone(tail), func(e store.Exchange) bool { return e.Seq == v.Replaces })
 	rest := Look(tail, said[begun.New:], false, now)
 	v.Groups, v.Unseen, v.New = begun.Groups, begun.Unseen, begun.New+rest.New
-	if v.Stored == nil {
+	switch {
+	case v.Stored != nil:
+	case lastUser(said) < begun.New:
+		v.Stored = begun.Stored
+	default:
 		v.Stored = rest.Stored
 	}
-	if v.Stored == nil {
-		v.Stored = begun.Stored
-	}
 	return v, true
+}
+
+// ahead returns the exchanges that stand ahead of the tail, up to some messages.
+func ahead(head, tail []store.Exchange, messages int) []store.Exchange {
+	for i := range head {
+		if messages <= 0 || len(tail) > 0 && head[i].Seq >= tail[0].Seq {
+			return head[:i]
+		}
+		messages -= len(head[i].Messages)
+	}
+	return head
 }
 
 // resent is the number of messages, of those said, that the client may have
