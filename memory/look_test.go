@@ -420,6 +420,7 @@ func TestStored(t *testing.T) {
 		{"results in their second round", "u:B c:1 | r:1 c:2", "r:2", "u:B c:1"},
 		{"results with their turn", "u:B a:b | u:B c:1", "u:B c:1 r:1", "u:B c:1"},
 		{"results with a turn that the session doesn't know", "u:B a:b", "u:X a:x u:C c:1 r:1", ""},
+		{"results with their turn, trimmed to begin with those of another", "u:A c:0 | r:0 a:a | u:B c:1", "r:0 a:a u:B c:1 r:1", "u:B c:1"},
 		{"the beginning of a reply", "u:B a:b", "u:B a:{", ""},
 		{"nothing said", "u:B a:b", "s:x", ""},
 	} {

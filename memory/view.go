@@ -103,7 +103,9 @@ func Look(tail []store.Exchange, said []Said, retried bool, now time.Time) View 
 		for i := resume(turns, ids); i >= 0; i = resume(turns, ids) {
 			if end, _ := sound(turns[i]); len(end) > 0 {
 				turns, calling = turns[:i+1], true
-				v.Stored = userOf(tail, turns[i])
+				if said[lastUser(said)].Role != "user" {
+					v.Stored = userOf(tail, turns[i])
+				}
 				break
 			}
 			// No provider would take this call: an earlier one of the name.
