@@ -26,7 +26,7 @@ type understanding struct {
 }
 
 var (
-	aboutBoats = []string{"boat", "Schiff", "moor"}
+	aboutBoats = []string{"boat", "корабле", "moor"}
 	aboutFood  = []string{"food", "dinner"}
 )
 
@@ -87,8 +87,8 @@ func (u *understanding) refuse(status int) {
 
 const (
 	withMeaning = small + "\nembedder router test/understanding 3"
-	// paraphrase asks for what talk says of a boat in words that aren't alike.
-	paraphrase = "Von welchem Schiff habe ich erzählt?"
+	// paraphrase asks for what talk says of a boat in words that recall doesn't know.
+	paraphrase = "О каком корабле я рассказывал?"
 )
 
 // kept is how many exchanges of a session have a vector in the database.

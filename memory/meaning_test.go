@@ -79,7 +79,7 @@ type mind struct {
 	hold func(ctx context.Context, texts []string)
 }
 
-var ideas = []string{"zebra striped horse", "boat vessel", "called name"}
+var ideas = []string{"zebra полосатой лошади", "boat судно", "called name"}
 
 func (m *mind) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	m.mu.Lock()
@@ -147,7 +147,7 @@ func (m *mind) failures() string {
 	return strings.Join(m.failed, " ")
 }
 
-const paraphrase = "remind me of that striped horse"
+const paraphrase = "напомни мне о полосатой лошади"
 
 // means is the Seq of the best hit for a text among the exchanges before the last
 // five, and waits for what goes on in the background.
@@ -175,7 +175,7 @@ func TestWhatSharesNoWordIsFoundByMeaning(t *testing.T) {
 		if got := means(t, r, b, m, paraphrase); got != 3 {
 			t.Errorf("found %d", got)
 		}
-		if got := means(t, r, b, m, "which vessel"); got != 0 {
+		if got := means(t, r, b, m, "какое судно"); got != 0 {
 			t.Errorf("found %d, which is about nothing of the kind", got)
 		}
 		for _, call := range m.calls {
