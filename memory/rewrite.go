@@ -1,6 +1,10 @@
 package memory
 
-import "github.com/backstory-proxy/backstory/store"
+import (
+	"slices"
+
+	"github.com/backstory-proxy/backstory/store"
+)
 
 // Some clients resend replies in a version of their own: without the thoughts
 // in them, or as far as they were shown before the user stopped them. The log
@@ -28,20 +32,14 @@ func rewritten(tail []store.Exchange, log []line, i int) bool {
 	return user > 0 && digestAll(ahead) != e.Carried
 }
 
-// withoutRewritten returns a turn less the lines that the client has its own
-// version of.
+// withoutRewritten returns a turn less the line that the client has its own
+// version of. There is one at most: the exchange that brought that version holds
+// the next turn's user message.
 func withoutRewritten(tail []store.Exchange, turn []line) []line {
 	for i := range turn {
-		if !rewritten(tail, turn, i) {
-			continue
+		if rewritten(tail, turn, i) {
+			return slices.Concat(turn[:i], turn[i+1:])
 		}
-		rest := append(make([]line, 0, len(turn)-1), turn[:i]...)
-		for j := i + 1; j < len(turn); j++ {
-			if !rewritten(tail, turn, j) {
-				rest = append(rest, turn[j])
-			}
-		}
-		return rest
 	}
 	return turn
 }
