@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -31,7 +32,9 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 // Provision shows the metrics at the admin API's /metrics, whatever becomes of the
 // configuration: after one that couldn't be loaded Caddy leaves that one's admin
 // API in place.
-func (a *Admin) Provision(ctx caddy.Context) error { return registerMetrics(ctx.GetMetricsRegistry()) }
+func (a *Admin) Provision(ctx caddy.Context) error {
+	return RegisterMetrics(ctx.GetMetricsRegistry())
+}
 
 // The paths of the admin API.
 const (
@@ -46,13 +49,13 @@ const (
 // Routes returns the routes of the admin API.
 func (a *Admin) Routes() []caddy.AdminRoute {
 	var routes []caddy.AdminRoute
-	for pattern, serve := range map[string]func(*App, http.ResponseWriter, *http.Request) error{
-		adminKeys:          (*App).adminKeys,
-		adminKeys + "/":    (*App).adminKey,
-		adminTenants:       (*App).adminTenants,
-		adminTenants + "/": (*App).adminTenant,
-		adminSessions:      (*App).adminSessions,
-		adminMessages:      (*App).adminMessages,
+	for pattern, serve := range map[string]func(*adminAPI, http.ResponseWriter, *http.Request) error{
+		adminKeys:          (*adminAPI).adminKeys,
+		adminKeys + "/":    (*adminAPI).adminKey,
+		adminTenants:       (*adminAPI).adminTenants,
+		adminTenants + "/": (*adminAPI).adminTenant,
+		adminSessions:      (*adminAPI).adminSessions,
+		adminMessages:      (*adminAPI).adminMessages,
 	} {
 		routes = append(routes, caddy.AdminRoute{Pattern: pattern, Handler: caddy.AdminHandlerFunc(
 			func(w http.ResponseWriter, r *http.Request) error { return adminServe(w, r, serve) })})
@@ -61,20 +64,26 @@ func (a *Admin) Routes() []caddy.AdminRoute {
 }
 
 // adminServe has the app that runs serve a request.
-func adminServe(w http.ResponseWriter, r *http.Request, serve func(*App, http.ResponseWriter, *http.Request) error) error {
+func adminServe(w http.ResponseWriter, r *http.Request, serve func(*adminAPI, http.ResponseWriter, *http.Request) error) error {
 	running, err := caddy.ActiveContext().AppIfConfigured("backstory")
 	if err != nil {
 		return adminError(http.StatusNotFound, "the running configuration has no backstory")
 	}
-	app := running.(*App)
-	select {
-	case <-app.ready:
-	case <-r.Context().Done():
-		return r.Context().Err()
+	gateway := running.(*App).gateway
+	shared := gateway.Shared(r.Context())
+	if shared == nil {
+		return adminError(http.StatusServiceUnavailable, "the store could not be opened")
 	}
-	app.shared.inUse.Add(1)
-	defer app.shared.inUse.Done()
-	return adminFailure(serve(app, w, r))
+	defer shared.Use()()
+	return adminFailure(serve(&adminAPI{gateway, shared, caddy.ParseDuration}, w, r))
+}
+
+// adminAPI answers requests of operators.
+type adminAPI struct {
+	gateway *Gateway
+	shared  *Shared
+	// duration reads a duration such as 90d.
+	duration func(string) (time.Duration, error)
 }
 
 // adminFailure gives an error the status that goes with it.

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -44,21 +42,20 @@ type keyObject struct {
 	Replaces *keyObject `json:"replaces,omitempty"`
 }
 
-func (a *App) keyObject(k store.Key) *keyObject {
+func (a *adminAPI) keyObject(k store.Key) *keyObject {
 	o := &keyObject{
 		Object: "service_key", ID: keyID(k.Digest), Tenant: k.Tenant, Plan: k.Plan, Name: k.Name,
 		Source: "store", Status: "active", CreatedAt: unix(k.Created), ExpiresAt: unix(k.Expires), RevokedAt: unix(k.Revoked),
 	}
-	if _, ok := a.keys.configured[k.Digest]; ok {
+	if a.gateway.Configured(k.Digest) {
 		o.Source = "configuration"
 	}
-	_, planned := a.keys.plans[k.Plan]
 	switch {
 	case !k.Revoked.IsZero():
 		o.Status = "revoked"
 	case !k.Valid(time.Now()):
 		o.Status = "expired"
-	case !planned:
+	case !a.gateway.HasPlan(k.Plan):
 		o.Status = "no_plan"
 	}
 	return o
@@ -83,7 +80,7 @@ func unix(t time.Time) int64 {
 }
 
 // adminKeys lists the keys, or makes one.
-func (a *App) adminKeys(w http.ResponseWriter, r *http.Request) error {
+func (a *adminAPI) adminKeys(w http.ResponseWriter, r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet:
 		keys, err := a.allKeys(r.Context(), r.URL.Query().Get("tenant"))
@@ -103,9 +100,9 @@ func (a *App) adminKeys(w http.ResponseWriter, r *http.Request) error {
 
 // allKeys are those of the configuration, then those of the store, oldest
 // first.
-func (a *App) allKeys(ctx context.Context, tenant string) ([]store.Key, error) {
+func (a *adminAPI) allKeys(ctx context.Context, tenant string) ([]store.Key, error) {
 	var keys []store.Key
-	for _, k := range a.keys.configured {
+	for _, k := range a.gateway.ConfiguredKeys() {
 		if tenant == "" || k.Tenant == tenant {
 			keys = append(keys, k)
 		}
@@ -115,14 +112,14 @@ func (a *App) allKeys(ctx context.Context, tenant string) ([]store.Key, error) {
 	})
 	stored, err := a.shared.ListKeys(ctx, tenant)
 	for _, k := range stored {
-		if _, twice := a.keys.configured[k.Digest]; !twice {
+		if !a.gateway.Configured(k.Digest) {
 			keys = append(keys, k)
 		}
 	}
 	return keys, err
 }
 
-func (a *App) createKey(w http.ResponseWriter, r *http.Request) error {
+func (a *adminAPI) createKey(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Tenant    string `json:"tenant"`
 		Plan      string `json:"plan"`
@@ -132,10 +129,10 @@ func (a *App) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err := readAdmin(r, &in); err != nil {
 		return err
 	}
-	if !tenantName.MatchString(in.Tenant) {
+	if !ValidTenant(in.Tenant) {
 		return adminError(http.StatusBadRequest, "tenant must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
-	if _, ok := a.keys.plans[in.Plan]; !ok {
+	if !a.gateway.HasPlan(in.Plan) {
 		return adminError(http.StatusBadRequest, "there is no plan %q", in.Plan)
 	}
 	if len(in.Name) > maxKeyName {
@@ -143,7 +140,7 @@ func (a *App) createKey(w http.ResponseWriter, r *http.Request) error {
 	}
 	k := store.Key{Tenant: in.Tenant, Plan: in.Plan, Name: in.Name, Created: time.Now()}
 	if in.ExpiresIn != "" {
-		d, err := caddy.ParseDuration(in.ExpiresIn)
+		d, err := a.duration(in.ExpiresIn)
 		if err != nil || d <= 0 {
 			return adminError(http.StatusBadRequest, "expires_in must be a duration such as 90d, not %q", in.ExpiresIn)
 		}
@@ -162,14 +159,14 @@ func (a *App) createKey(w http.ResponseWriter, r *http.Request) error {
 const maxKeyName = 256
 
 // putNewKey saves k under a key of its own, and returns that.
-func (a *App) putNewKey(ctx context.Context, k *store.Key) (key string, err error) {
-	key = newKey()
+func (a *adminAPI) putNewKey(ctx context.Context, k *store.Key) (key string, err error) {
+	key = NewKey()
 	k.Digest = sha256.Sum256([]byte(key))
 	return key, a.shared.PutKey(ctx, *k)
 }
 
 // adminKey revokes or rotates one key.
-func (a *App) adminKey(w http.ResponseWriter, r *http.Request) error {
+func (a *adminAPI) adminKey(w http.ResponseWriter, r *http.Request) error {
 	id, action, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, adminKeys+"/"), "/")
 	if action != "" && action != "revoke" && action != "rotate" {
 		return adminError(http.StatusNotFound, "a key can be revoked and rotated: %s/%s/revoke or /rotate", adminKeys, id)
@@ -193,7 +190,7 @@ func (a *App) adminKey(w http.ResponseWriter, r *http.Request) error {
 }
 
 // findKey finds the key whose digest begins like id.
-func (a *App) findKey(ctx context.Context, id string) (store.Key, error) {
+func (a *adminAPI) findKey(ctx context.Context, id string) (store.Key, error) {
 	const least = 8
 	if err := checkKeyID(id); err != nil {
 		return store.Key{}, adminError(http.StatusBadRequest, "%w", err)
@@ -218,14 +215,14 @@ func (a *App) findKey(ctx context.Context, id string) (store.Key, error) {
 }
 
 // changeable refuses to change a key that stands in the configuration.
-func (a *App) changeable(k store.Key) error {
-	if _, ok := a.keys.configured[k.Digest]; ok {
+func (a *adminAPI) changeable(k store.Key) error {
+	if a.gateway.Configured(k.Digest) {
 		return adminError(http.StatusConflict, "key %s stands in the configuration: change it there, and reload", keyID(k.Digest))
 	}
 	return nil
 }
 
-func (a *App) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
+func (a *adminAPI) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
 	if err := a.changeable(k); err != nil {
 		return err
 	}
@@ -235,13 +232,13 @@ func (a *App) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key) err
 			return err
 		}
 	}
-	a.keys.forget(k.Digest)
+	a.gateway.ForgetKey(k.Digest)
 	return writeJSON(w, a.keyObject(k))
 }
 
 // rotateKey makes a key like k, with as long a life, and ends k after a time of
 // grace.
-func (a *App) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
+func (a *adminAPI) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
 	var in struct {
 		Grace string `json:"grace"`
 	}
@@ -251,7 +248,7 @@ func (a *App) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key) err
 	grace := defaultGrace
 	if in.Grace != "" {
 		var err error
-		if grace, err = caddy.ParseDuration(in.Grace); err != nil || grace < 0 {
+		if grace, err = a.duration(in.Grace); err != nil || grace < 0 {
 			return adminError(http.StatusBadRequest, "grace must be a duration such as 24h, not %q", in.Grace)
 		}
 	}
@@ -276,7 +273,7 @@ func (a *App) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key) err
 	if err := a.shared.PutKey(r.Context(), k); err != nil {
 		return err
 	}
-	a.keys.forget(k.Digest)
+	a.gateway.ForgetKey(k.Digest)
 	o := a.keyObject(fresh)
 	o.Key, o.Replaces = key, a.keyObject(k)
 	return writeJSON(w, o)

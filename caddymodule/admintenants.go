@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -19,7 +20,7 @@ type tenantObject struct {
 }
 
 // adminTenants lists the tenants.
-func (a *App) adminTenants(w http.ResponseWriter, r *http.Request) error {
+func (a *adminAPI) adminTenants(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet {
 		return adminNotAllowed(w, r, "GET")
 	}
@@ -43,7 +44,7 @@ func (a *App) adminTenants(w http.ResponseWriter, r *http.Request) error {
 	list := make([]tenantObject, len(names))
 	for i, name := range names {
 		list[i] = tenantObject{Object: "tenant", Tenant: name, Keys: good[name]}
-		if list[i].Tokens, err = a.shared.Usage(r.Context(), name, thisMonth()); err != nil {
+		if list[i].Tokens, err = a.shared.Usage(r.Context(), name, store.MonthOf(time.Now())); err != nil {
 			return err
 		}
 	}
@@ -67,12 +68,12 @@ type receipt struct {
 }
 
 // adminTenant deletes a tenant.
-func (a *App) adminTenant(w http.ResponseWriter, r *http.Request) error {
+func (a *adminAPI) adminTenant(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodDelete {
 		return adminNotAllowed(w, r, "DELETE")
 	}
 	tenant := strings.TrimPrefix(r.URL.Path, adminTenants+"/")
-	if !tenantName.MatchString(tenant) {
+	if !ValidTenant(tenant) {
 		return adminError(http.StatusBadRequest, "a tenant's name is 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	got, err := a.deleteTenant(r.Context(), tenant)
@@ -89,9 +90,9 @@ func (a *App) adminTenant(w http.ResponseWriter, r *http.Request) error {
 // deleteTenant deletes all that the store has of a tenant: the keys first, so
 // that nothing comes after them. What requests under way still save is found by
 // another round, or when it is deleted again.
-func (a *App) deleteTenant(ctx context.Context, tenant string) (*receipt, error) {
+func (a *adminAPI) deleteTenant(ctx context.Context, tenant string) (*receipt, error) {
 	got := new(receipt)
-	for _, k := range a.keys.configured {
+	for _, k := range a.gateway.ConfiguredKeys() {
 		if k.Tenant == tenant {
 			got.ConfiguredKeys++
 		}
@@ -100,7 +101,7 @@ func (a *App) deleteTenant(ctx context.Context, tenant string) (*receipt, error)
 	if _, err := a.shared.Tenants(ctx); err != nil {
 		return got, err
 	}
-	if err := a.shared.dropJournaled(ctx, tenant, ""); err != nil {
+	if err := a.shared.DropJournaled(ctx, tenant, ""); err != nil {
 		return got, err
 	}
 	for more := true; more; {
@@ -109,7 +110,7 @@ func (a *App) deleteTenant(ctx context.Context, tenant string) (*receipt, error)
 		if err != nil {
 			return got, err
 		}
-		a.keys.forgetAll()
+		a.gateway.ForgetKeys()
 		before := *got
 		if err := a.deleteSessions(ctx, tenant, got); err != nil {
 			return got, err
@@ -125,7 +126,7 @@ func (a *App) deleteTenant(ctx context.Context, tenant string) (*receipt, error)
 // deletePage is how many sessions or files are listed at once to be deleted.
 const deletePage = 500
 
-func (a *App) deleteSessions(ctx context.Context, tenant string, got *receipt) error {
+func (a *adminAPI) deleteSessions(ctx context.Context, tenant string, got *receipt) error {
 	for {
 		list, err := a.shared.ListSessions(ctx, tenant, "", deletePage)
 		if err != nil || len(list) == 0 {
@@ -145,7 +146,7 @@ func (a *App) deleteSessions(ctx context.Context, tenant string, got *receipt) e
 	}
 }
 
-func (a *App) deleteFiles(ctx context.Context, tenant string, got *receipt) error {
+func (a *adminAPI) deleteFiles(ctx context.Context, tenant string, got *receipt) error {
 	for {
 		list, err := a.shared.ListFiles(ctx, tenant, store.FileQuery{Limit: deletePage})
 		if err != nil || len(list) == 0 {

@@ -12,15 +12,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
-	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/store"
-	"github.com/backstory-proxy/backstory/tokens"
 )
 
 func init() {
@@ -40,7 +37,7 @@ type App struct {
 	Keys []KeyConfig `json:"keys,omitempty"`
 	// Plans by name, beside free (10), pro (100), premium (500) and
 	// enterprise (1000 requests per minute), which they may change.
-	Plans map[string]Plan `json:"plans,omitempty"`
+	Plans map[string]PlanConfig `json:"plans,omitempty"`
 	// What goes into a prompt.
 	Context ContextConfig `json:"context,omitempty"`
 	// The largest chat request, in bytes. Default: 64 MiB.
@@ -69,25 +66,10 @@ type App struct {
 
 	opener   StoreOpener
 	embedder embed.Embedder
-	keys     *keyring
-	models   *modelLengths
-	counts   *tokens.Cache
-	refusals refusals
-	cors     *cors                 // nil: browsers aren't told of origins
-	meters   map[string]*planMeter // by plan; "" for requests of none
+	options  Options
+	gateway  *Gateway
+	shared   *Shared // nil until Start has opened it
 	logger   *zap.Logger
-
-	routerKey      string // expanded; empty: none
-	sessionSources []sessionSource
-
-	// ready is closed when Start has opened the store, or failed with
-	// startErr. Caddy starts apps in any order: requests may come before.
-	ready     chan struct{}
-	startErr  error
-	readiness readiness
-	router    routerState
-	shared    *sharedStore
-	knowledge *knowledge.Service
 }
 
 // StoreOpener is what a module in the namespace backstory.stores provides.
@@ -106,12 +88,7 @@ type EmbedderProvider interface {
 	Embedder() embed.Embedder
 }
 
-// The defaults of App.
-const (
-	defaultMaxBody = 64 << 20
-	defaultMaxFile = 100 << 20
-	defaultEmbed   = `{"kind":"hashing"}`
-)
+const defaultEmbed = `{"kind":"hashing"}`
 
 // defaultStore is the Redis that the environment names, else the embedded one.
 func defaultStore() json.RawMessage {
@@ -130,20 +107,12 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // modules. It opens nothing: `caddy validate` runs it.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
-	a.ready = make(chan struct{})
 	if a.StoreRaw == nil {
 		a.StoreRaw = defaultStore()
 	}
 	if a.EmbedderRaw == nil {
 		a.EmbedderRaw = json.RawMessage(defaultEmbed)
 	}
-	if a.MaxBody == 0 {
-		a.MaxBody = defaultMaxBody
-	}
-	if a.MaxFile == 0 {
-		a.MaxFile = defaultMaxFile
-	}
-	a.Context.setDefaults()
 
 	opener, err := ctx.LoadModule(a, "StoreRaw")
 	if err != nil {
@@ -156,77 +125,45 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.embedder = embedder.(EmbedderProvider).Embedder()
 
-	plans := defaultPlans()
-	for name, p := range a.Plans {
-		plans[name] = p
-	}
-	a.keys, err = newKeyring(a.Keys, plans, a.logger)
-	if err != nil {
-		return err
-	}
-	if a.routerKey, err = expandRouterKey(a.RouterKey, a.keys, a.logger); err != nil {
-		return err
-	}
-	for _, text := range a.SessionFrom {
-		source, err := parseSessionSource(text)
-		if err != nil {
-			return err
-		}
-		a.sessionSources = append(a.sessionSources, source)
-	}
-	a.cors = newCORS(a.CORS)
-	a.meters = newPlanMeters(plans)
-	if err := registerMetrics(ctx.GetMetricsRegistry()); err != nil {
+	if err := RegisterMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	a.models = newModelLengths(a.Context)
-	a.counts = tokens.NewCache(countedTexts)
-	return nil
+	if a.options, err = a.gatewayOptions(); err != nil {
+		return err
+	}
+	a.gateway, err = New(a.options)
+	return err
 }
 
-// countedTexts is how many texts' token counts are remembered: about 1 MB.
-const countedTexts = 8192
+// gatewayOptions are those of the configuration.
+func (a *App) gatewayOptions() (o Options, err error) {
+	o = Options{
+		Plans:   make(map[string]Plan, len(a.Plans)),
+		Context: a.Context,
+		MaxBody: a.MaxBody, MaxFile: a.MaxFile, BareModels: a.BareModels,
+		SessionFrom: a.SessionFrom, Origins: a.CORS,
+		Embedder: a.embedder, Sandbox: readers, Logger: a.logger,
+		RequestID: requestID, Original: originalURL, Observe: logStats,
+	}
+	for name, p := range a.Plans {
+		o.Plans[name] = p.gateway()
+	}
+	if o.Keys, err = expandKeys(a.Keys, a.logger); err != nil {
+		return o, err
+	}
+	o.RouterKey, err = expandRouterKey(a.RouterKey, a.logger)
+	return o, err
+}
 
 // Validate checks the configuration.
-func (a *App) Validate() error {
-	for name, p := range a.Plans {
-		if name == "" {
-			return fmt.Errorf("a plan has an empty name")
-		}
-		if err := p.validate(); err != nil {
-			return fmt.Errorf("plan %s: %w", name, err)
-		}
-	}
-	if a.MaxBody < 0 || a.MaxFile < 0 {
-		return fmt.Errorf("max_body and max_file must be positive")
-	}
-	for _, origin := range a.CORS {
-		if err := checkOrigin(origin); err != nil {
-			return err
-		}
-	}
-	return a.Context.validate()
-}
+func (a *App) Validate() error { return a.options.Validate() }
 
 // Start opens the store, and makes the first service key where there is none.
 // If it fails, requests that came before are let go: Caddy waits for them.
 func (a *App) Start() error {
-	a.startErr = a.start()
-	close(a.ready)
-	return a.startErr
-}
-
-// waitReady waits until the store is open.
-func (a *App) waitReady(ctx context.Context) error {
-	select {
-	case <-a.ready:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if a.startErr != nil {
-		return &unavailable{a.startErr}
-	}
-	return nil
+	err := a.start()
+	a.gateway.Start(a.shared, err)
+	return err
 }
 
 func (a *App) start() error {
@@ -236,7 +173,6 @@ func (a *App) start() error {
 		return fmt.Errorf("open the store %s: %w", a.opener.Location(), err)
 	}
 	a.shared = shared
-	a.knowledge = knowledge.New(shared, shared, a.embedder, knowledge.Options{Count: tokens.O200K().Count, Sandbox: readers})
 	return a.bootstrap(ctx, os.Stderr)
 }
 
@@ -250,46 +186,11 @@ func (a *App) Cleanup() error {
 		return nil
 	}
 	if caddy.Exiting() {
-		cutOffAll()
+		CutOffAll()
 	}
 	_, err := stores.Delete(a.opener.Location())
 	return err
 }
-
-// Plan is what a tenant may do.
-type Plan struct {
-	// The most requests in any 60 seconds.
-	RequestsPerMinute int `json:"requests_per_minute"`
-	// The most tokens in a calendar month of UTC, as the router counts them.
-	// Default: no bound, and then they aren't counted.
-	TokensPerMonth int64 `json:"tokens_per_month,omitempty"`
-	// The most files that a tenant may have. Default: no bound.
-	Files int `json:"files,omitempty"`
-	// The largest file, in bytes. Default: App.MaxFile, which bounds it too.
-	FileSize int64 `json:"file_size,omitempty"`
-	// The most bytes that a tenant's files may have together. Default: no
-	// bound.
-	Storage int64 `json:"storage,omitempty"`
-	// How long a session is kept after its last exchange. Default: for good.
-	SessionsTTL caddy.Duration `json:"sessions_ttl,omitempty"`
-	// The models that may be called; * stands for anything but a slash.
-	// Default: all.
-	Models []string `json:"models,omitempty"`
-}
-
-// defaultPlans are those of the service's specification.
-func defaultPlans() map[string]Plan {
-	return map[string]Plan{
-		"free":       {RequestsPerMinute: 10},
-		"pro":        {RequestsPerMinute: 100},
-		"premium":    {RequestsPerMinute: 500},
-		"enterprise": {RequestsPerMinute: 1000},
-	}
-}
-
-// saveTimeout is how long a save may take before the journal takes over, or the
-// client is told that the exchange wasn't kept.
-const saveTimeout = 2 * time.Second
 
 // Interface guards
 var (

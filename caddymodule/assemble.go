@@ -18,15 +18,15 @@ import (
 func (t *turn) assemble(ctx context.Context, via func() *upstream, gathered store.Gathered) error {
 	in := prompt.Input{
 		Limits: prompt.Limits{
-			Answer: t.app.Context.Reserve,
-			Added:  t.app.Context.MaxAddedTokens,
-			Files:  t.app.Context.MaxFileTokens,
+			Answer: t.gateway.options.Context.Reserve,
+			Added:  t.gateway.options.Context.MaxAddedTokens,
+			Files:  t.gateway.options.Context.MaxFileTokens,
 		},
 		Request:  t.requestTokens(),
 		Earlier:  t.earlier(),
 		Older:    t.older,
 		Searches: gathered.Files && t.chat.UseRAG,
-		Recalls:  t.chat.SessionID != "" && !t.app.Context.DisableRecall,
+		Recalls:  t.chat.SessionID != "" && !t.gateway.options.Context.DisableRecall,
 		Given:    t.goesOn(),
 		Count:    t.model.Count,
 	}
@@ -47,7 +47,7 @@ func (t *turn) assemble(ctx context.Context, via func() *upstream, gathered stor
 			t.seen.end(stageSearch)
 		})
 	}
-	in.Limits.Context = t.app.models.length(ctx, t.chat.Model, via)
+	in.Limits.Context = t.gateway.models.length(ctx, t.chat.Model, via)
 	in.Recalled = t.recalled(ctx, via, &in, &gathered)
 	search.Wait()
 	if err != nil {
@@ -84,18 +84,18 @@ func (t *turn) messageTokens(m *openai.Message) int {
 }
 
 // count counts a text by the model's encoding.
-func (t *turn) count(text string) int { return t.app.countText(t.model.Encoding, text) }
+func (t *turn) count(text string) int { return t.gateway.countText(t.model.Encoding, text) }
 
 // countText counts a text. A long one may be resent with every request: it is
 // counted once.
-func (a *App) countText(e *tokens.Encoding, text string) int {
+func (g *Gateway) countText(e *tokens.Encoding, text string) int {
 	const long = 2 << 10 // bytes; shorter ones are counted as fast as hashed
 	if len(text) < long {
 		return e.Count(text)
 	}
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 	known := true
-	n := a.counts.Count(e, [16]byte(sum[:16]), func() string { known = false; return text })
+	n := g.counts.Count(e, [16]byte(sum[:16]), func() string { known = false; return text })
 	tokenLookups.count(known)
 	return n
 }
@@ -154,7 +154,7 @@ func (t *turn) passages(ctx context.Context, via func() *upstream) ([]prompt.Pas
 	if rag.Query = t.chat.RAGQuery; rag.Query == "" {
 		rag.Query = t.chat.Messages[user].Text()
 	}
-	result, err := t.app.knowledge.Search(ctx, via(), t.tenant, rag.Query, maxPassages)
+	result, err := t.gateway.knowledge.Search(ctx, via(), t.tenant, rag.Query, maxPassages)
 	if err != nil {
 		return nil, &unavailable{err}
 	}
@@ -179,7 +179,7 @@ func (t *turn) givenPassages(ctx context.Context) ([]prompt.Passage, error) {
 	if t.view.Stored == nil || len(t.view.Stored.Passages) == 0 {
 		return nil, nil
 	}
-	hits, err := t.app.shared.Chunks(ctx, t.tenant, t.view.Stored.Passages)
+	hits, err := t.gateway.shared.Chunks(ctx, t.tenant, t.view.Stored.Passages)
 	if err != nil {
 		return nil, &unavailable{err}
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
@@ -14,14 +13,14 @@ import (
 )
 
 // readBody reads the whole body of a request, up to the limit.
-func (a *App) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	packed := r.Header.Get("Content-Encoding") != ""
-	if err := openBody(w, r, a.MaxBody); err != nil {
+	if err := openBody(w, r, g.options.MaxBody); err != nil {
 		return nil, err
 	}
 	var body []byte
 	var err error
-	if n := r.ContentLength; n > 0 && n <= a.MaxBody && !packed {
+	if n := r.ContentLength; n > 0 && n <= g.options.MaxBody && !packed {
 		body = make([]byte, n)
 		_, err = io.ReadFull(r.Body, body)
 	} else {
@@ -82,14 +81,11 @@ func (unclosed) Close() error { return nil }
 // bodyError says what an error of reading the body means.
 func bodyError(err error) error {
 	var tooLarge *http.MaxBytesError
-	var handler caddyhttp.HandlerError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &tooLarge):
 		return openai.StatusError(http.StatusRequestEntityTooLarge, "The request body is larger than %d bytes.", tooLarge.Limit)
-	case errors.As(err, &handler): // Caddy's own request_body limit
-		return err
 	}
 	return openai.Invalid("", "The request body could not be read to its end.")
 }

@@ -25,7 +25,7 @@ const (
 // has one. It is shown once, on the terminal; without a terminal it goes into
 // a file that only its owner can read.
 func (a *App) bootstrap(ctx context.Context, terminal *os.File) error {
-	if len(a.keys.configured) > 0 {
+	if len(a.gateway.ConfiguredKeys()) > 0 {
 		return nil
 	}
 	known, err := a.shared.ListKeys(ctx, "")
@@ -35,7 +35,7 @@ func (a *App) bootstrap(ctx context.Context, terminal *os.File) error {
 	if len(known) > 0 {
 		return nil
 	}
-	key := newKey()
+	key := NewKey()
 	record := store.Key{
 		Digest:  sha256.Sum256([]byte(key)),
 		Tenant:  firstTenant,

@@ -119,7 +119,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				err = d.ArgErr()
 			}
 			for _, origin := range a.CORS {
-				if e := checkOrigin(origin); e != nil {
+				if e := CheckOrigin(origin); e != nil {
 					err = d.Errf("%v", e)
 				}
 			}

@@ -122,9 +122,9 @@ func (c *calibration) latest(f func(model string, margin float64)) {
 
 // modelFor says how to count for a model: as package tokens does, with the
 // margin that was learnt.
-func (a *App) modelFor(name string) tokens.Model {
+func (g *Gateway) modelFor(name string) tokens.Model {
 	m := tokens.ForModel(name)
-	m.Margin = a.shared.calibration.margin(name, m.Margin)
+	m.Margin = g.shared.calibration.margin(name, m.Margin)
 	return m
 }
 
@@ -138,7 +138,7 @@ func (t *turn) complete(reply *openai.Reply) {
 	if t.plan.Tokens >= leastPrompt {
 		estimateRatio.Observe(float64(t.plan.Tokens) / float64(s.usage.Prompt))
 	}
-	t.app.shared.calibration.learn(t.chat.Model, t.model.Margin, t.plan.Tokens, s.usage.Prompt, t.isText)
+	t.gateway.shared.calibration.learn(t.chat.Model, t.model.Margin, t.plan.Tokens, s.usage.Prompt, t.isText)
 }
 
 // isText reports whether the prompt is all text: what images, recordings and
@@ -186,7 +186,7 @@ func (factors) Describe(to chan<- *prometheus.Desc) { to <- factorDesc }
 func (factors) Collect(to chan<- prometheus.Metric) {
 	shown := map[string]float64{} // two stores may be open during a reload
 	opened.Range(func(s, _ any) bool {
-		s.(*sharedStore).calibration.latest(func(model string, margin float64) {
+		s.(*Shared).calibration.latest(func(model string, margin float64) {
 			shown[strings.ToValidUTF8(model, "\uFFFD")] = margin
 		})
 		return true

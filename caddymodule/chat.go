@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -21,33 +19,33 @@ import (
 const maxPassages = 20
 
 // chat answers a chat request, or previews its context.
-func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who caller, ext openai.Extension) error {
-	t, err := a.parse(w, r, ext)
+func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who caller, ext openai.Extension) error {
+	t, err := g.parse(w, r, ext)
 	if err == nil {
 		err = who.plan.checkModels(t.chat.Model, t.chat.Models)
 	}
 	if err != nil {
 		// The request counts all the same, and its headers say so.
-		return errors.Join(a.count(w, r, who), err)
+		return errors.Join(g.count(w, r, who), err)
 	}
-	t.app, t.tenant, t.ttl = a, who.tenant, time.Duration(who.plan.SessionsTTL)
+	t.gateway, t.tenant, t.ttl = g, who.tenant, time.Duration(who.plan.SessionsTTL)
 	t.seen = &w.seen
 	t.seen.model, t.seen.session = t.chat.Model, t.chat.SessionID
 	if who.plan.TokensPerMonth > 0 {
 		t.month = thisMonth()
 		t.edit.IncludeUsage = t.chat.Stream && !t.chat.IncludeUsage
 	}
-	if err := a.shared.catchUp(r.Context(), t.tenant, t.chat.SessionID); err != nil {
+	if err := g.shared.catchUp(r.Context(), t.tenant, t.chat.SessionID); err != nil {
 		return err
 	}
 	asked := t.gatherRequest(who)
 	t.seen.begin(stageGather)
-	gathered, err := a.shared.Gather(r.Context(), asked)
+	gathered, err := g.shared.Gather(r.Context(), asked)
 	began := t.seen.end(stageGather)
 	if err != nil {
 		return &unavailable{err}
 	}
-	if err := a.admit(w, who, gathered.Rate); err != nil {
+	if err := g.admit(w, who, gathered.Rate); err != nil {
 		return err
 	}
 	if t.chat.SessionID != "" {
@@ -66,18 +64,18 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 		setBody(r, t.chat.Upstream(t.edit))
 		if t.month == 0 {
 			t.seen.begin(stageRouter)
-			return next.ServeHTTP(w, r)
+			return callRouter(router, w, r)
 		}
 		t.plain = true
 		r.Header.Del("Accept-Encoding") // it has to be read all the same
-		return t.forward(w, r, next)
+		return t.forward(w, r, router)
 	}
 	t.said = memory.Conversation(t.chat.Messages)
 	if err := t.look(r.Context(), asked, gathered.Tail); err != nil {
 		return err
 	}
 	t.mark = gathered.Mark
-	via := sync.OnceValue(func() *upstream { return newUpstream(r, next) })
+	via := sync.OnceValue(func() *upstream { return newUpstream(r, router) })
 	if err := t.assemble(r.Context(), via, gathered); err != nil {
 		return err
 	}
@@ -89,13 +87,13 @@ func (a *App) chat(w *replyWriter, r *http.Request, next caddyhttp.Handler, who 
 	// Go's transport then asks for gzip itself, and unpacks it: the reply has
 	// to be read.
 	r.Header.Del("Accept-Encoding")
-	return t.forward(w, r, next)
+	return t.forward(w, r, router)
 }
 
 // turn is one chat request on its way through.
 type turn struct {
-	app     *App
-	seen    *seen
+	gateway *Gateway
+	seen    *Stats
 	tenant  string
 	ttl     time.Duration // of the session, by the tenant's plan
 	id      string        // of the request
@@ -121,21 +119,21 @@ type turn struct {
 }
 
 // parse reads and checks the request.
-func (a *App) parse(w *replyWriter, r *http.Request, ext openai.Extension) (*turn, error) {
-	body, err := a.readBody(w, r)
+func (g *Gateway) parse(w *replyWriter, r *http.Request, ext openai.Extension) (*turn, error) {
+	body, err := g.readBody(w, r)
 	if err != nil {
 		return nil, err
 	}
-	opts := openai.ParseOptions{Extension: ext, BareModels: a.BareModels}
+	opts := openai.ParseOptions{Extension: ext, BareModels: g.options.BareModels}
 	if ext.SessionID == "" {
-		opts.Session = a.sessionFrom(r.Header)
+		opts.Session = g.sessionFrom(r.Header)
 	}
 	chat, err := openai.ParseChat(body, opts)
 	if err != nil {
 		return nil, err
 	}
 	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
-	return &turn{id: w.id, chat: chat, model: a.modelFor(chat.Model), retried: retries > 0}, nil
+	return &turn{id: w.id, chat: chat, model: g.modelFor(chat.Model), retried: retries > 0}, nil
 }
 
 // gatherRequest names what the store has to tell.
@@ -144,7 +142,7 @@ func (t *turn) gatherRequest(who caller) store.GatherRequest {
 		Tenant:   who.tenant,
 		Limit:    who.plan.RequestsPerMinute,
 		Session:  t.chat.SessionID,
-		Tokens:   t.app.Context.MaxAddedTokens,
+		Tokens:   t.gateway.options.Context.MaxAddedTokens,
 		Messages: t.carried(),
 		Month:    t.month,
 	}

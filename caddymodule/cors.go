@@ -23,8 +23,8 @@ func newCORS(origins []string) *cors {
 	return &cors{any: slices.Contains(origins, "*"), origins: origins}
 }
 
-// checkOrigin refuses what no browser sends as an origin.
-func checkOrigin(origin string) error {
+// CheckOrigin refuses what no browser sends as an origin.
+func CheckOrigin(origin string) error {
 	if origin == "*" {
 		return nil
 	}

@@ -36,9 +36,9 @@ func isLines(mediaType string) bool {
 	return err == nil && (name == linesType || name == "application/x-ndjson" || name == "application/x-jsonlines")
 }
 
-// exportMessages answers with all messages of a session, oldest first, one to a
+// ExportMessages answers with all messages of a session, oldest first, one to a
 // line, as an import takes them. Not much of the session is in memory at once.
-func (a *App) exportMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+func (g *Gateway) ExportMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
 	for _, name := range []string{"limit", "after", "order"} {
 		if r.URL.Query().Has(name) {
 			return openai.Invalid(name, "'%s' is for pages. As %s a session comes whole, oldest message first.", name, linesType)
@@ -53,7 +53,7 @@ func (a *App) exportMessages(w http.ResponseWriter, r *http.Request, tenant, id 
 		}
 	}
 	var lines bytes.Buffer
-	err := store.EachExchange(r.Context(), a.shared, tenant, id, func(list []store.Exchange) error {
+	err := store.EachExchange(r.Context(), g.shared, tenant, id, func(list []store.Exchange) error {
 		begin()
 		lines.Reset()
 		for i := range list {
@@ -66,7 +66,7 @@ func (a *App) exportMessages(w http.ResponseWriter, r *http.Request, tenant, id 
 	})
 	if err != nil && begun {
 		if r.Context().Err() == nil {
-			a.logger.Error("an export broke off", zap.Error(err))
+			g.logger.Error("an export broke off", zap.Error(err))
 		}
 		panic(http.ErrAbortHandler) // or what there is would pass for the whole
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
 	"github.com/backstory-proxy/backstory/openai"
@@ -18,29 +17,29 @@ import (
 
 // files is the OpenAI Files API, and a search beside it. rest is the path
 // behind "/files/".
-func (a *App) files(w *replyWriter, r *http.Request, next caddyhttp.Handler, who caller, rest string) error {
+func (g *Gateway) files(w *replyWriter, r *http.Request, router http.Handler, who caller, rest string) error {
 	id, sub, nested := strings.Cut(rest, "/")
 	switch {
 	case rest == "" && r.Method == http.MethodPost:
-		return a.upload(w, r, next, who)
+		return g.upload(w, r, router, who)
 	case rest == "" && r.Method == http.MethodGet:
-		return a.listFiles(w, r, who)
+		return g.listFiles(w, r, who)
 	case rest == "search" && r.Method == http.MethodPost:
-		return a.searchFiles(w, r, next, who)
+		return g.searchFiles(w, r, router, who)
 	case rest == "":
 		return notAllowed(w, r, "GET, POST")
 	case nested && sub == "content" && r.Method == http.MethodGet:
-		return a.content(w, r, who, id)
+		return g.content(w, r, who, id)
 	case nested && sub == "reindex":
-		return a.reindex(w, r, next, who, id)
+		return g.reindex(w, r, router, who, id)
 	case !nested && r.Method == http.MethodGet:
-		f, err := a.shared.File(r.Context(), who.tenant, id)
+		f, err := g.shared.File(r.Context(), who.tenant, id)
 		if err != nil {
 			return noSuchFile(err, id)
 		}
 		return writeJSON(w, fileObject(f))
 	case !nested && r.Method == http.MethodDelete:
-		if err := a.shared.DeleteFile(r.Context(), who.tenant, id); err != nil {
+		if err := g.shared.DeleteFile(r.Context(), who.tenant, id); err != nil {
 			return noSuchFile(err, id)
 		}
 		return writeJSON(w, openai.Deleted{ID: id, Object: "file", Deleted: true})
@@ -80,7 +79,7 @@ func fileObject(f store.File) openai.File {
 
 const maxListed = 10_000 // OpenAI's bound and default
 
-func (a *App) listFiles(w http.ResponseWriter, r *http.Request, who caller) error {
+func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who caller) error {
 	query := r.URL.Query()
 	limit, err := readLimit(query, maxListed, maxListed)
 	if err != nil {
@@ -90,7 +89,7 @@ func (a *App) listFiles(w http.ResponseWriter, r *http.Request, who caller) erro
 	if err != nil {
 		return err
 	}
-	found, err := a.shared.ListFiles(r.Context(), who.tenant, store.FileQuery{
+	found, err := g.shared.ListFiles(r.Context(), who.tenant, store.FileQuery{
 		Purpose: query.Get("purpose"), After: query.Get("after"), Limit: limit + 1, Order: order,
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -131,12 +130,12 @@ func readOrder(query url.Values) (store.Order, error) {
 
 // content answers with the original, byte for byte. It is shown by no browser:
 // what a tenant uploaded must not run as a page of this site.
-func (a *App) content(w http.ResponseWriter, r *http.Request, who caller, id string) error {
-	f, err := a.shared.File(r.Context(), who.tenant, id)
+func (g *Gateway) content(w http.ResponseWriter, r *http.Request, who caller, id string) error {
+	f, err := g.shared.File(r.Context(), who.tenant, id)
 	if err != nil {
 		return noSuchFile(err, id)
 	}
-	content, err := a.shared.Content(r.Context(), who.tenant, id)
+	content, err := g.shared.Content(r.Context(), who.tenant, id)
 	if err != nil {
 		return noSuchFile(err, id)
 	}
@@ -157,7 +156,7 @@ const (
 )
 
 // searchFiles shows what retrieval finds.
-func (a *App) searchFiles(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, who caller) error {
+func (g *Gateway) searchFiles(w http.ResponseWriter, r *http.Request, router http.Handler, who caller) error {
 	if err := openBody(w, r, maxQueryBody); err != nil {
 		return err
 	}
@@ -169,7 +168,7 @@ func (a *App) searchFiles(w http.ResponseWriter, r *http.Request, next caddyhttp
 	if err != nil {
 		return err
 	}
-	result, err := a.knowledge.Search(r.Context(), newUpstream(r, next), who.tenant, query, limit)
+	result, err := g.knowledge.Search(r.Context(), newUpstream(r, router), who.tenant, query, limit)
 	if err != nil {
 		return &unavailable{err}
 	}

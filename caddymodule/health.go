@@ -6,8 +6,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/backstory-proxy/backstory/openai"
 )
 
 func init() {
@@ -43,10 +41,12 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 	}
 	switch r.URL.Path {
 	case "/healthz":
-		writeBody(newReplyWriter(w, r), http.StatusOK, []byte(`{"status":"ok"}`))
+		logRequestID(r)
+		h.app.gateway.Live(w, r)
 		return nil
 	case "/readyz":
-		h.app.isReady(newReplyWriter(w, r), r)
+		logRequestID(r)
+		h.app.gateway.Ready(w, r)
 		return nil
 	}
 	return next.ServeHTTP(w, r)
@@ -55,7 +55,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 // Errors answers with Caddy's own errors in the shape of the OpenAI API, for
 // use in handle_errors.
 type Errors struct {
-	cors *cors
+	gateway *Gateway
 }
 
 // CaddyModule returns the Caddy module information.
@@ -63,27 +63,28 @@ func (*Errors) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.backstory_errors", New: func() caddy.Module { return new(Errors) }}
 }
 
-// Provision finds out which origins may read the errors.
+// Provision finds the gateway, which knows what origins may read the errors.
 func (e *Errors) Provision(ctx caddy.Context) error {
 	app, err := ctx.AppIfConfigured("backstory")
 	if errors.Is(err, caddy.ErrNotConfigured) {
-		return nil
+		e.gateway, err = New(Options{RequestID: requestID})
+		return err
 	}
 	if err != nil {
 		return err
 	}
-	e.cors = app.(*App).cors
+	e.gateway = app.(*App).gateway
 	return nil
 }
 
 func (e *Errors) ServeHTTP(w http.ResponseWriter, r *http.Request, _ caddyhttp.Handler) error {
 	status := http.StatusInternalServerError
-	if err, ok := r.Context().Value(caddyhttp.ErrorCtxKey).(error); ok {
-		status = replyTo(r.Context(), err).Status
+	var handler caddyhttp.HandlerError
+	if err, ok := r.Context().Value(caddyhttp.ErrorCtxKey).(error); ok && errors.As(err, &handler) {
+		status = handler.StatusCode
 	}
-	rw := newReplyWriter(w, r)
-	rw.cors = e.cors
-	writeError(rw, openai.StatusError(status, "%s", statusMessage(status)))
+	logRequestID(r)
+	e.gateway.Error(w, r, status)
 	return nil
 }
 

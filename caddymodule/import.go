@@ -19,24 +19,24 @@ import (
 
 // importMessages saves messages that were said elsewhere, at the end of a
 // session, and answers with the first page of them.
-func (a *App) importMessages(w *replyWriter, r *http.Request, who caller, id string) error {
-	in, err := a.readImport(w, r, id)
+func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id string) error {
+	in, err := g.readImport(w, r, id)
 	if err != nil {
 		// The request counts all the same, and its headers say so.
-		return errors.Join(a.count(w, r, who), err)
+		return errors.Join(g.count(w, r, who), err)
 	}
-	if err := a.shared.catchUp(r.Context(), who.tenant, id); err != nil {
+	if err := g.shared.catchUp(r.Context(), who.tenant, id); err != nil {
 		return err
 	}
 	asked := store.GatherRequest{Tenant: who.tenant, Limit: who.plan.RequestsPerMinute, Session: id}
 	if in.retried {
 		asked.Messages = earlierImports
 	}
-	gathered, err := a.shared.Gather(r.Context(), asked)
+	gathered, err := g.shared.Gather(r.Context(), asked)
 	if err != nil {
 		return &unavailable{err}
 	}
-	if err := a.admit(w, who, gathered.Rate); err != nil {
+	if err := g.admit(w, who, gathered.Rate); err != nil {
 		return err
 	}
 	history := memory.History{
@@ -55,7 +55,7 @@ func (a *App) importMessages(w *replyWriter, r *http.Request, who caller, id str
 	if err := r.Context().Err(); err != nil {
 		return err
 	}
-	seqs, err := a.shared.Import(r.Context(), store.Import{
+	seqs, err := g.shared.Import(r.Context(), store.Import{
 		Tenant: who.tenant, Session: id, Exchanges: exchanges,
 		Mark: gathered.Mark, TTL: time.Duration(who.plan.SessionsTTL),
 	})
@@ -69,7 +69,7 @@ func (a *App) importMessages(w *replyWriter, r *http.Request, who caller, id str
 		return &unavailable{err}
 	}
 	// As it is kept: of an import that came before, that isn't what came now.
-	kept, err := a.shared.ExchangesAt(r.Context(), who.tenant, id, seqs[:min(len(seqs), in.limit+1)])
+	kept, err := g.shared.ExchangesAt(r.Context(), who.tenant, id, seqs[:min(len(seqs), in.limit+1)])
 	if err != nil {
 		return &unavailable{err}
 	}
@@ -89,14 +89,14 @@ type imported struct {
 	limit    int    // of the page that answers
 }
 
-func (a *App) readImport(w http.ResponseWriter, r *http.Request, id string) (in imported, err error) {
+func (g *Gateway) readImport(w http.ResponseWriter, r *http.Request, id string) (in imported, err error) {
 	if id == "" {
 		return in, openai.Invalid("id", "The session id in the path is empty.")
 	}
 	if in.limit, err = readLimit(r.URL.Query(), maxPage, defaultPage); err != nil {
 		return in, err
 	}
-	body, err := a.readBody(w, r)
+	body, err := g.readBody(w, r)
 	if err != nil {
 		return in, err
 	}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -14,84 +12,59 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// defaultJournal stands beside the embedded store's file. journalOff in place
-// of a path means none.
-const (
-	defaultJournal = "data/backstory-journal.db"
-	journalOff     = "off"
-)
-
-// journalPath is where exchanges are kept that the store couldn't take; empty
-// for nowhere. The embedded store gets none by default: what keeps it from
-// writing, such as a full disk, keeps a file beside it from being written, too.
-func (a *App) journalPath() string {
-	path := caddy.NewReplacer().ReplaceAll(a.Journal, "")
-	if path == "" {
-		if _, embedded := a.opener.(*SQLite); embedded {
-			return ""
-		}
-		path = defaultJournal
-	}
-	if path == journalOff {
-		return ""
-	}
-	if abs, err := filepath.Abs(path); err == nil {
-		path = abs
-	}
-	return path
+// JournalOptions say where a journal is.
+type JournalOptions struct {
+	// Path of its file; empty: there is none.
+	Path string
+	// Location tells the data of stores apart, however they are reached: what
+	// waits in the journal still finds its store when a password or a timeout
+	// has changed.
+	Location string
+	// Optional says that the service goes on without one if it can't be opened.
+	Optional bool
 }
 
-// dataNamer is what a StoreOpener may be, too: Data tells the data of stores
-// apart, however they are reached. What waits in the journal still finds its
-// store when a password or a timeout has changed, and with it the Location.
-type dataNamer interface{ Data() string }
-
-// openJournal opens the journal of a store. One that nobody asked for by name
-// may fail: a proxy that has run without goes on so.
-func (a *App) openJournal(ctx context.Context, s store.Store) (*journal.Journal, error) {
-	path := a.journalPath()
-	if path == "" {
+// openJournal opens the journal of a store.
+func openJournal(ctx context.Context, s store.Store, o JournalOptions, logger func() *zap.Logger) (*journal.Journal, error) {
+	if o.Path == "" {
 		return nil, nil
 	}
-	location := a.opener.Location()
-	if named, ok := a.opener.(dataNamer); ok {
-		location = named.Data()
-	}
-	j, err := journal.Open(ctx, path, s, journal.Options{Location: location, Notify: noteJournal})
-	if err != nil && a.Journal == "" {
-		a.logger.Warn("there is no journal: exchanges that the store can't take will be lost, and clients told so; name a file with the option journal, or turn it off", zap.Error(err))
+	n := &journalNotes{logger}
+	j, err := journal.Open(ctx, o.Path, s, journal.Options{Location: o.Location, Notify: n.take})
+	if err != nil && o.Optional {
+		logger().Warn("there is no journal: exchanges that the store can't take will be lost, and clients told so; name a file with the option journal, or turn it off", zap.Error(err))
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if n := j.Depth(); n > 0 {
-		journalLogger().Info("exchanges of an earlier run wait in the journal for the store", zap.Int("exchanges", n))
+	if depth := j.Depth(); depth > 0 {
+		logger().Info("exchanges of an earlier run wait in the journal for the store", zap.Int("exchanges", depth))
 	}
 	return j, nil
 }
 
-// journalLogger is the process's own: a journal outlives configurations.
-func journalLogger() *zap.Logger { return caddy.Log().Named("backstory.journal") }
+// journalNotes tell the operator of the journal.
+type journalNotes struct{ logger func() *zap.Logger }
 
-// noteJournal counts what becomes of journaled exchanges, and tells the operator
+// take counts what becomes of journaled exchanges, and tells the operator
 // when there are any and when there are none any more.
-func noteJournal(e journal.Event) {
+func (n *journalNotes) take(e journal.Event) {
 	journalEvents.WithLabelValues(e.What.String()).Inc()
 	switch {
 	case e.What == journal.SetAside:
-		journalLogger().Error("an exchange can't be saved; it stays in the journal's file, and isn't tried again", zap.Error(e.Err))
+		n.logger().Error("an exchange can't be saved; it stays in the journal's file, and isn't tried again", zap.Error(e.Err))
 	case e.What == journal.Journaled && e.Depth == 1:
-		journalLogger().Warn("the store can't take exchanges; the journal keeps them until it is back")
+		n.logger().Warn("the store can't take exchanges; the journal keeps them until it is back")
 	}
 	if e.What != journal.Journaled && e.Depth == 0 {
-		journalLogger().Info("the journal is empty again")
+		n.logger().Info("the journal is empty again")
 	}
 }
 
 // keep saves an exchange: in the store, or where that can't take it now, in the
 // journal.
-func (s *sharedStore) keep(ctx context.Context, e journal.Entry) error {
+func (s *Shared) keep(ctx context.Context, e journal.Entry) error {
 	err := s.append(ctx, e)
 	if s.journal == nil || errors.Is(err, store.ErrDeleted) {
 		return err
@@ -108,13 +81,13 @@ func (s *sharedStore) keep(ctx context.Context, e journal.Entry) error {
 	if s.journal.Depth() == 1 { // the first says why; the others would say the same
 		level = zap.WarnLevel
 	}
-	journalLogger().Log(level, "an exchange went into the journal", zap.Error(err))
+	s.logger().Log(level, "an exchange went into the journal", zap.Error(err))
 	return nil
 }
 
 // append gives an exchange to the store, behind what the journal has of its
 // session. They may take saveTimeout for it.
-func (s *sharedStore) append(ctx context.Context, e journal.Entry) error {
+func (s *Shared) append(ctx context.Context, e journal.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	if err := s.catchUp(ctx, e.Tenant, e.Session); err != nil {
@@ -124,7 +97,7 @@ func (s *sharedStore) append(ctx context.Context, e journal.Entry) error {
 	return err
 }
 
-func (s *sharedStore) addToJournal(ctx context.Context, e journal.Entry) error {
+func (s *Shared) addToJournal(ctx context.Context, e journal.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	return s.journal.Add(ctx, e)
@@ -132,7 +105,7 @@ func (s *sharedStore) addToJournal(ctx context.Context, e journal.Entry) error {
 
 // catchUp makes sure that who reads a session, or adds to it, finds in the store
 // what this process has journaled of it.
-func (s *sharedStore) catchUp(ctx context.Context, tenant, session string) error {
+func (s *Shared) catchUp(ctx context.Context, tenant, session string) error {
 	if s.journal == nil || !s.journal.Holds(tenant, session) {
 		return nil
 	}
@@ -144,22 +117,13 @@ func (s *sharedStore) catchUp(ctx context.Context, tenant, session string) error
 	return nil
 }
 
-// dropJournaled forgets what is journaled of a session, or of a tenant where
+// DropJournaled forgets what is journaled of a session, or of a tenant where
 // session is empty.
-func (s *sharedStore) dropJournaled(ctx context.Context, tenant, session string) error {
+func (s *Shared) DropJournaled(ctx context.Context, tenant, session string) error {
 	if s.journal == nil {
 		return nil
 	}
 	return s.journal.Drop(ctx, tenant, session)
-}
-
-// closeAll closes the journal, and then the store that it replays to.
-func (s *sharedStore) closeAll() error {
-	var err error
-	if s.journal != nil {
-		err = s.journal.Close()
-	}
-	return errors.Join(err, s.Close())
 }
 
 var (
@@ -177,7 +141,7 @@ var (
 	}, func() float64 {
 		depth := 0
 		opened.Range(func(s, _ any) bool {
-			if j := s.(*sharedStore).journal; j != nil {
+			if j := s.(*Shared).journal; j != nil {
 				depth += j.Depth()
 			}
 			return true

@@ -8,30 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
 	"regexp"
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap"
-
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// KeyConfig is a service key in the configuration.
-type KeyConfig struct {
-	// The key, best as a placeholder such as {env.SERVICE_KEY}, so that it
-	// isn't written into the configuration that the admin API shows. A
-	// variable that isn't set means no key; an empty one is an error.
-	Key string `json:"key"`
-	// The tenant that the key belongs to: 1 to 64 of a-z, 0-9, '.', '_', '-'.
-	Tenant string `json:"tenant"`
-	// The plan that it names.
-	Plan string `json:"plan"`
-}
-
 var tenantName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
+
+// ValidTenant reports whether a name can be a tenant's: 1 to 64 of a-z, 0-9, '.',
+// '_' and '-'.
+func ValidTenant(name string) bool { return tenantName.MatchString(name) }
 
 // keyCacheTime is how long a key that the store knows is trusted: the time
 // after which a revocation works everywhere (contract, section 1).
@@ -47,52 +35,35 @@ type keyring struct {
 	known      *keyCache
 }
 
-func newKeyring(configs []KeyConfig, plans map[string]Plan, logger *zap.Logger) (*keyring, error) {
+func newKeyring(keys []Key, plans map[string]Plan) (*keyring, error) {
 	k := &keyring{
 		configured: map[[32]byte]store.Key{},
 		plans:      plans,
 		known:      newKeyCache(),
 	}
-	for i, c := range configs {
-		if !tenantName.MatchString(c.Tenant) {
+	for i, c := range keys {
+		if !ValidTenant(c.Tenant) {
 			return nil, fmt.Errorf("key %d: tenant %q must be 1 to 64 of a-z, 0-9, '.', '_' and '-'", i+1, c.Tenant)
 		}
 		if _, ok := plans[c.Plan]; !ok {
 			return nil, fmt.Errorf("key %d: there is no plan %q", i+1, c.Plan)
 		}
-		variable, unset := unsetVariable(c.Key)
-		if unset {
-			logger.Info("no service key from the environment", zap.String("variable", variable))
+		if c.Unset {
 			continue
 		}
-		key, err := caddy.NewReplacer().ReplaceOrErr(c.Key, true, true)
-		switch {
-		case variable != "" && err != nil:
-			return nil, fmt.Errorf("key %d: the key is empty: give the variable %s a key, or unset it", i+1, variable)
-		case c.Key == "" || err != nil: // which would quote the key
-			return nil, fmt.Errorf("key %d: the key is empty, or holds a placeholder that stands for nothing", i+1)
-		case strings.TrimSpace(key) != key:
+		if c.Key == "" {
+			return nil, fmt.Errorf("key %d: the key is empty", i+1)
+		}
+		if strings.TrimSpace(c.Key) != c.Key {
 			return nil, fmt.Errorf("key %d: the key begins or ends with white space, which no header keeps", i+1)
 		}
-		digest := sha256.Sum256([]byte(key))
+		digest := sha256.Sum256([]byte(c.Key))
 		if _, twice := k.configured[digest]; twice {
 			return nil, fmt.Errorf("key %d: this key is given twice", i+1)
 		}
 		k.configured[digest] = store.Key{Digest: digest, Tenant: c.Tenant, Plan: c.Plan}
 	}
 	return k, nil
-}
-
-// unsetVariable names the variable of a key that is nothing but a reference to
-// one, and reports whether it isn't set.
-func unsetVariable(key string) (string, bool) {
-	name, ok := strings.CutPrefix(key, "{env.")
-	name, closed := strings.CutSuffix(name, "}")
-	if !ok || !closed || strings.ContainsAny(name, "{}") {
-		return "", false
-	}
-	_, set := os.LookupEnv(name)
-	return name, !set
 }
 
 // errBadKey says that a service key isn't known, or no longer good.
@@ -128,12 +99,6 @@ func (k *keyring) lookup(ctx context.Context, keys store.Keys, key string) (stor
 	return found, plan, nil
 }
 
-// forget has a key be looked up again, because it was changed.
-func (k *keyring) forget(digest [32]byte) { k.known.Remove(digest) }
-
-// forgetAll is forget for all keys.
-func (k *keyring) forgetAll() { k.known.Purge() }
-
 // ours reports whether a text is a service key, or looks like one: it must not
 // go anywhere.
 func (k *keyring) ours(text string) bool {
@@ -151,8 +116,8 @@ const keyPrefix = "bsk_"
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// newKey makes a service key.
-func newKey() string {
+// NewKey makes a service key.
+func NewKey() string {
 	random := make([]byte, 43) // of 62 each: 256 bits
 	for i := range random {
 		random[i] = base62[randomBelow62()]

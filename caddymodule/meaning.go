@@ -18,7 +18,7 @@ const trained = 1
 // meaning is the way to recall by meaning; nil where the embedder isn't one for
 // it. useRAG doesn't matter: that is about files.
 func (t *turn) meaning(via func() *upstream) *memory.Meaning {
-	e := t.app.embedder
+	e := t.gateway.options.Embedder
 	if e.Weight() < trained {
 		return nil
 	}
@@ -27,11 +27,11 @@ func (t *turn) meaning(via func() *upstream) *memory.Meaning {
 	return &memory.Meaning{
 		Model: e.Model(), Weight: e.Weight(), Floor: e.Floor(), Patience: knowledge.DefaultEmbedTimeout,
 		Embed: func(ctx context.Context, texts []string) ([][]float32, error) { return e.Embed(ctx, router, texts) },
-		Go:    t.app.shared.inUse.Go,
+		Go:    t.gateway.shared.inUse.Go,
 		Failed: func(part string, err error) {
 			once.Do(func() {
 				degradedSearches.WithLabelValues(part).Inc()
-				t.app.logger.Warn("a session could not be searched by meaning; words alone answer, or with what is known already",
+				t.gateway.logger.Warn("a session could not be searched by meaning; words alone answer, or with what is known already",
 					zap.String("request_id", t.id), zap.String("part", part), zap.Error(err))
 			})
 		},

@@ -53,8 +53,9 @@ func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
-// registerMetrics shows the metrics in a configuration's registry.
-func registerMetrics(registry prometheus.Registerer) error {
+// RegisterMetrics shows the metrics in a registry. They are those of the process:
+// every registry shows the same.
+func RegisterMetrics(registry prometheus.Registerer) error {
 	for _, c := range []prometheus.Collector{
 		requestsTotal, stageSeconds, addedTokens, billedTokens, includedMessages, includedChunks,
 		truncatedPrompts, cacheLookups, storeErrors, degradedSearches, estimateRatio, factors{},
@@ -142,7 +143,7 @@ func (m *planMeter) request(e apiPart, o outcome) {
 }
 
 // count takes in what was seen of a request.
-func (m *planMeter) count(s *seen) {
+func (m *planMeter) count(s *Stats) {
 	m.request(s.endpoint, s.outcome)
 	for at, took := range s.took {
 		if took > 0 {

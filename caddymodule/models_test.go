@@ -1,16 +1,12 @@
 package caddymodule
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
 
 // listing is a router that has a list of models: the way to it, and how often
@@ -23,16 +19,14 @@ type listing struct {
 
 func (l *listing) via() *upstream {
 	r := httptest.NewRequest("POST", "/chat/completions", nil)
-	r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ServerCtxKey, new(caddyhttp.Server)))
-	return newUpstream(r, caddyhttp.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) error {
+	return newUpstream(r, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		l.asked++
 		time.Sleep(l.takes)
 		if l.length == 0 {
 			w.WriteHeader(http.StatusUnauthorized)
-			return nil
+			return
 		}
-		_, err := io.WriteString(w, fmt.Sprintf(`{"data":[{"id":"a/b","context_length":%d}]}`, l.length))
-		return err
+		fmt.Fprintf(w, `{"data":[{"id":"a/b","context_length":%d}]}`, l.length)
 	}))
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
@@ -20,18 +19,17 @@ import (
 
 // observe tells of a request whose reply has ended: to the metrics, the access
 // log, and the trace where there is one.
-func (a *App) observe(w *replyWriter, r *http.Request) {
+func (g *Gateway) observe(w *replyWriter, r *http.Request) {
 	s := &w.seen
 	s.conclude(w.status, r.Context())
-	a.router.saw(s)
-	m := a.meters[s.plan]
+	g.router.saw(s)
+	m := g.meters[s.plan]
 	if m == nil { // a plan that the store names and the configuration doesn't
-		m = a.meters[""]
+		m = g.meters[""]
 	}
 	m.count(s)
-	if server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs != nil {
-		// One field, written only where the request is logged.
-		r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields).Add(zap.Object("backstory", w))
+	if g.options.Observe != nil {
+		g.options.Observe(r, s)
 	}
 	s.trace(r.Context())
 }
@@ -55,8 +53,8 @@ func endpointOf(r *http.Request) apiPart {
 // outcomeOf says how a request ended that we answered with an error.
 func outcomeOf(err error, reply *openai.Error) outcome {
 	var (
-		down    *unavailable
-		handler caddyhttp.HandlerError
+		down   *unavailable
+		router *RouterError
 	)
 	switch {
 	case reply.Status == statusClientClosed:
@@ -71,7 +69,7 @@ func outcomeOf(err error, reply *openai.Error) outcome {
 		return outcomeInvalid
 	case errors.As(err, &down):
 		return outcomeStoreDown
-	case errors.As(err, &handler):
+	case errors.As(err, &router) && router.Status > 0:
 		return outcomeUnreachable
 	case reply.Status == http.StatusBadGateway:
 		return outcomeRouterError
@@ -90,7 +88,7 @@ func cause(err error, reply *openai.Error) zap.Field {
 }
 
 // conclude decides how a request ended, where nothing has been said yet.
-func (s *seen) conclude(status int, ctx context.Context) {
+func (s *Stats) conclude(status int, ctx context.Context) {
 	switch {
 	case s.outcome != outcomeOK:
 	case status == statusClientClosed: // Caddy's word for it, too
@@ -105,11 +103,10 @@ func (s *seen) conclude(status int, ctx context.Context) {
 	}
 }
 
-// MarshalLogObject writes the access log's field. It names no one but the
+// MarshalLogObject writes a field for the access log. It names no one but the
 // tenant: of the session it shows a digest.
-func (w *replyWriter) MarshalLogObject(to zapcore.ObjectEncoder) error {
-	s := &w.seen
-	to.AddString("request_id", w.id)
+func (s *Stats) MarshalLogObject(to zapcore.ObjectEncoder) error {
+	to.AddString("request_id", s.RequestID)
 	to.AddString("tenant", s.tenant)
 	to.AddString("plan", s.plan)
 	to.AddString("endpoint", endpointNames[s.endpoint])
@@ -154,7 +151,7 @@ func sessionDigest(tenant, session string) string {
 
 // trace makes a span of each stage, after the event: a request that isn't
 // traced costs no more than a look for a span.
-func (s *seen) trace(ctx context.Context) {
+func (s *Stats) trace(ctx context.Context) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
 		return
@@ -198,4 +195,4 @@ func (t *turn) assembled(began time.Duration) {
 }
 
 // Interface guard
-var _ zapcore.ObjectMarshaler = (*replyWriter)(nil)
+var _ zapcore.ObjectMarshaler = (*Stats)(nil)

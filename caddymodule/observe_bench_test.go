@@ -1,13 +1,10 @@
 package caddymodule
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/backstory-proxy/backstory/openai"
 )
@@ -15,14 +12,16 @@ import (
 // BenchmarkObserve is what it costs to observe a chat request that comes by
 // every stage but the search of files, where nothing is logged or traced.
 func BenchmarkObserve(b *testing.B) {
-	a := &App{meters: newPlanMeters(defaultPlans())}
+	g, err := New(Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
 	learnt := newCalibration()
 	r := httptest.NewRequest("POST", "/chat/completions", nil)
-	r = r.WithContext(context.WithValue(r.Context(), caddyhttp.ServerCtxKey, new(caddyhttp.Server)))
-	w := newReplyWriter(httptest.NewRecorder(), r)
+	w := g.newReplyWriter(httptest.NewRecorder(), r)
 	b.ReportAllocs()
 	for b.Loop() {
-		w.seen = seen{start: time.Now()}
+		w.seen = Stats{start: time.Now()}
 		s := &w.seen
 		s.endpoint = endpointOf(r)
 		s.end(stageAuth)
@@ -36,6 +35,6 @@ func BenchmarkObserve(b *testing.B) {
 		s.plan, s.added, s.tokens, s.whole, s.usage = "pro", true, 4000, true, openai.Usage{Prompt: 4000, Completion: 100}
 		estimateRatio.Observe(1)
 		learnt.learn("a/b", learnt.margin("a/b", 1), s.tokens, s.usage.Prompt, nil)
-		a.observe(w, r)
+		g.observe(w, r)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
 	"github.com/backstory-proxy/backstory/openai"
@@ -17,32 +16,32 @@ import (
 
 // passOn hands a request that isn't ours to the router, as far as the plan
 // allows.
-func (a *App) passOn(w *replyWriter, r *http.Request, next caddyhttp.Handler, who caller) error {
+func (g *Gateway) passOn(w *replyWriter, r *http.Request, router http.Handler, who caller) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete || r.Method == http.MethodOptions {
-		return next.ServeHTTP(w, r) // it calls no model
+		return callRouter(router, w, r) // it calls no model
 	}
-	if err := a.checkNamedModel(w, r, &who.plan); err != nil {
+	if err := g.checkNamedModel(w, r, &who.plan); err != nil {
 		return err
 	}
 	if who.plan.TokensPerMonth == 0 {
-		return next.ServeHTTP(w, r)
+		return callRouter(router, w, r)
 	}
 	if err := w.checkAllowance(&who.plan, w.used); err != nil {
 		return err
 	}
 	r.Header.Del("Accept-Encoding") // Go's transport asks for gzip itself, and unpacks it
-	reply := &usageReader{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
+	reply := &usageReader{responseWriter: responseWriter{ResponseWriter: w}}
 	month := thisMonth()
 	defer func() { // also where the reply broke off
 		u := reply.scanner.Usage()
-		a.use(r.Context(), who.tenant, w.id, store.Used{Month: month, Tokens: int64(u.Prompt) + int64(u.Completion)})
+		g.use(r.Context(), who.tenant, w.id, store.Used{Month: month, Tokens: int64(u.Prompt) + int64(u.Completion)})
 	}()
-	return next.ServeHTTP(reply, r)
+	return callRouter(router, reply, r)
 }
 
 // usageReader reads the usage out of a reply that passes by.
 type usageReader struct {
-	*caddyhttp.ResponseWriterWrapper
+	responseWriter
 	scanner openai.UsageScanner
 	decided bool
 	reads   bool
@@ -56,7 +55,7 @@ func (u *usageReader) WriteHeader(status int) {
 		json := kind == "application/json" || strings.HasSuffix(kind, "+json")
 		u.decided, u.reads = true, status < 300 && (json || u.scanner.Events) && u.Header().Get("Content-Encoding") == ""
 	}
-	u.ResponseWriterWrapper.WriteHeader(status)
+	u.responseWriter.WriteHeader(status)
 }
 
 func (u *usageReader) Write(p []byte) (int, error) {
@@ -66,7 +65,7 @@ func (u *usageReader) Write(p []byte) (int, error) {
 	if u.reads {
 		u.scanner.Write(p)
 	}
-	return u.ResponseWriterWrapper.Write(p)
+	return u.responseWriter.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom. Without it the bytes would go past Write.
@@ -77,11 +76,11 @@ func (u *usageReader) ReadFrom(r io.Reader) (int64, error) {
 // checkNamedModel refuses a request for a model that the plan doesn't have.
 // Where the plan names models, a body that names none is refused too: the
 // router would choose one.
-func (a *App) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Plan) error {
+func (g *Gateway) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Plan) error {
 	if len(p.Models) == 0 || r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	body, err := a.readBody(w, r)
+	body, err := g.readBody(w, r)
 	if err != nil {
 		return err
 	}

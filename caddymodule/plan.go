@@ -3,16 +3,45 @@ package caddymodule
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"path"
-	"strconv"
+	"time"
 
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/dustin/go-humanize"
 
 	"github.com/backstory-proxy/backstory/openai"
 )
+
+// Plan is what a tenant may do.
+type Plan struct {
+	// RequestsPerMinute is the most requests in any 60 seconds.
+	RequestsPerMinute int
+	// TokensPerMonth is the most tokens in a calendar month of UTC, as the router counts them.
+	// Default: no bound, and then they aren't counted.
+	TokensPerMonth int64
+	// Files is the most files that a tenant may have. Default: no bound.
+	Files int
+	// FileSize is the largest file, in bytes. Default: Options.MaxFile, which bounds it too.
+	FileSize int64
+	// Storage is the most bytes that a tenant's files may have together. Default: no
+	// bound.
+	Storage int64
+	// SessionsTTL is how long a session is kept after its last exchange. Default: for good.
+	SessionsTTL time.Duration
+	// Models are those that may be called; * stands for anything but a slash.
+	// Default: all.
+	Models []string
+}
+
+// defaultPlans are those of the service's specification.
+func defaultPlans() map[string]Plan {
+	return map[string]Plan{
+		"free":       {RequestsPerMinute: 10},
+		"pro":        {RequestsPerMinute: 100},
+		"premium":    {RequestsPerMinute: 500},
+		"enterprise": {RequestsPerMinute: 1000},
+	}
+}
 
 func (p *Plan) validate() error {
 	if p.RequestsPerMinute < 1 {
@@ -60,98 +89,6 @@ func (p *Plan) checkModel(model string) error {
 		Status: http.StatusNotFound, Type: openai.TypeInvalidRequest, Param: "model", Code: openai.CodeModelNotFound,
 		Message: fmt.Sprintf("The model `%s` does not exist or your plan does not include it.", model),
 	}
-}
-
-// parsePlan reads one plan.
-func (a *App) parsePlan(d *caddyfile.Dispenser) error {
-	var name, requests string
-	if !d.AllArgs(&name, &requests) {
-		return d.Err("expected: plan <name> <requests_per_minute>")
-	}
-	if _, ok := a.Plans[name]; ok {
-		return d.Errf("plan %s is given twice", name)
-	}
-	n, err := parseCount(d, requests)
-	if err != nil {
-		return err
-	}
-	p := Plan{RequestsPerMinute: n}
-	if err := p.parse(d); err != nil {
-		return err
-	}
-	if a.Plans == nil {
-		a.Plans = map[string]Plan{}
-	}
-	a.Plans[name] = p
-	return nil
-}
-
-// parse reads the block of a plan.
-func (p *Plan) parse(d *caddyfile.Dispenser) (err error) {
-	seen := map[string]bool{}
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		option := d.Val()
-		if err := once(d, seen, option); err != nil {
-			return err
-		}
-		switch option {
-		case "tokens_per_month":
-			p.TokensPerMonth, err = parseAmount(d)
-		case "files":
-			var arg string
-			if !d.AllArgs(&arg) {
-				return d.ArgErr()
-			}
-			p.Files, err = parseCount(d, arg)
-		case "file_size":
-			p.FileSize, err = parseSize(d)
-		case "storage":
-			p.Storage, err = parseSize(d)
-		case "sessions_ttl":
-			var arg string
-			if !d.AllArgs(&arg) {
-				return d.ArgErr()
-			}
-			err = parseDuration(d, arg, &p.SessionsTTL)
-		case "models":
-			if p.Models = d.RemainingArgs(); len(p.Models) == 0 {
-				return d.Err("expected: models <pattern...>")
-			}
-		default:
-			err = d.Errf("unrecognized plan option %q", option)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// parseAmount reads a number such as 20M.
-func parseAmount(d *caddyfile.Dispenser) (int64, error) {
-	var arg string
-	if !d.AllArgs(&arg) {
-		return 0, d.ArgErr()
-	}
-	digits, times := arg, 1.0
-	if arg != "" {
-		switch arg[len(arg)-1] {
-		case 'k', 'K':
-			times = 1e3
-		case 'm', 'M':
-			times = 1e6
-		case 'g', 'G', 'b', 'B':
-			times = 1e9
-		}
-	}
-	if times > 1 {
-		digits = arg[:len(arg)-1]
-	}
-	n, err := strconv.ParseFloat(digits, 64)
-	if n *= times; err != nil || !(n >= 1 && n <= 1<<53) || n != math.Trunc(n) {
-		return 0, d.Errf("expected a number such as 500000, 500k or 20M, not %q", arg)
-	}
-	return int64(n), nil
 }
 
 // sizeText is a size for people.

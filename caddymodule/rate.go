@@ -35,34 +35,34 @@ func (r *refusals) of(who caller, now time.Time) (store.Rate, bool) {
 
 // admit keeps a rate for the reply's headers, and refuses the request where it
 // is used up.
-func (a *App) admit(w *replyWriter, who caller, rate store.Rate) error {
+func (g *Gateway) admit(w *replyWriter, who caller, rate store.Rate) error {
 	if !rate.Allowed {
 		now := time.Now()
-		a.refusals.tenants.Store(who.tenant, refusal{who.plan.RequestsPerMinute, now.Add(rate.RetryAfter), now.Add(rate.Reset)})
+		g.refusals.tenants.Store(who.tenant, refusal{who.plan.RequestsPerMinute, now.Add(rate.RetryAfter), now.Add(rate.Reset)})
 	}
 	return w.setRate(rate)
 }
 
 // count counts a request against its tenant's rate.
-func (a *App) count(w *replyWriter, r *http.Request, who caller) error {
+func (g *Gateway) count(w *replyWriter, r *http.Request, who caller) error {
 	w.seen.begin(stageGather)
-	rate, err := a.take(r, w, who)
+	rate, err := g.take(r, w, who)
 	w.seen.end(stageGather)
 	if err != nil {
 		return &unavailable{err}
 	}
-	return a.admit(w, who, rate)
+	return g.admit(w, who, rate)
 }
 
 // take counts the request, and with the same trip learns what the tenant has
 // used where its plan has an allowance.
-func (a *App) take(r *http.Request, w *replyWriter, who caller) (store.Rate, error) {
+func (g *Gateway) take(r *http.Request, w *replyWriter, who caller) (store.Rate, error) {
 	if who.plan.TokensPerMonth == 0 {
-		return a.shared.Take(r.Context(), who.tenant, who.plan.RequestsPerMinute)
+		return g.shared.Take(r.Context(), who.tenant, who.plan.RequestsPerMinute)
 	}
-	g, err := a.shared.Gather(r.Context(), store.GatherRequest{
+	gathered, err := g.shared.Gather(r.Context(), store.GatherRequest{
 		Tenant: who.tenant, Limit: who.plan.RequestsPerMinute, Month: thisMonth(),
 	})
-	w.used = g.Used
-	return g.Rate, err
+	w.used = gathered.Used
+	return gathered.Rate, err
 }

@@ -49,7 +49,7 @@ const (
 )
 
 // saw takes in how a request ended that went to the router.
-func (s *routerState) saw(seen *seen) {
+func (s *routerState) saw(seen *Stats) {
 	if seen.took[stageRouter] == 0 || seen.outcome == outcomeClientClosed {
 		return
 	}
@@ -86,15 +86,33 @@ func (r *readiness) check(ctx context.Context, s store.Store) (index string, err
 	return r.index, r.store
 }
 
-// isReady answers whether this proxy can serve.
-func (a *App) isReady(w http.ResponseWriter, r *http.Request) {
+// Live answers that the process lives.
+func (g *Gateway) Live(w http.ResponseWriter, r *http.Request) {
+	writeBody(g.newReplyWriter(w, r), http.StatusOK, []byte(`{"status":"ok"}`))
+}
+
+// Error answers a request that something in front of the gateway has failed for,
+// in the shape of the OpenAI API.
+func (g *Gateway) Error(w http.ResponseWriter, r *http.Request, status int) {
+	if r.Context().Err() != nil {
+		status = statusClientClosed
+	}
+	rw := g.newReplyWriter(w, r)
+	rw.cors = g.cors
+	writeError(rw, openai.StatusError(status, "%s", statusMessage(status)))
+}
+
+// Ready answers whether this proxy can serve: 503 where its store doesn't
+// answer.
+func (g *Gateway) Ready(rw http.ResponseWriter, r *http.Request) {
+	w := g.newReplyWriter(rw, r)
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	if err := a.waitReady(ctx); err != nil {
+	if err := g.waitReady(ctx); err != nil {
 		writeError(w, openai.StatusError(http.StatusServiceUnavailable, "Backstory is starting."))
 		return
 	}
-	index, err := a.readiness.check(r.Context(), a.shared)
+	index, err := g.readiness.check(r.Context(), g.shared)
 	if err != nil {
 		writeError(w, openai.StatusError(http.StatusServiceUnavailable, "The memory store does not answer."))
 		return
@@ -104,5 +122,5 @@ func (a *App) isReady(w http.ResponseWriter, r *http.Request) {
 		Store  string `json:"store"`
 		Index  string `json:"index"`
 		Router string `json:"router"`
-	}{partOK, partOK, index, a.router.String()})
+	}{partOK, partOK, index, g.router.String()})
 }

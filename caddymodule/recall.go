@@ -45,7 +45,7 @@ func (t *turn) recalled(ctx context.Context, via func() *upstream, in *prompt.In
 		found, err = t.recall(ctx, via, d, g)
 	}
 	if err != nil && ctx.Err() == nil {
-		t.app.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", t.id), zap.Error(err))
+		t.gateway.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", t.id), zap.Error(err))
 	}
 	return t.spare(in, d, found, g)
 }
@@ -82,7 +82,7 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 	if budget <= 0 {
 		return nil, nil
 	}
-	hits, err := t.app.shared.recall.Search(ctx, t.tenant, t.chat.SessionID, g, recall.Query{
+	hits, err := t.gateway.shared.recall.Search(ctx, t.tenant, t.chat.SessionID, g, recall.Query{
 		Text:   t.chat.Messages[user].Text(),
 		Now:    time.Now(),
 		Before: t.supplied(d.First, g.Tail),
@@ -168,7 +168,7 @@ func (t *turn) quotable(ctx context.Context, first int, g *store.Gathered, refs 
 			missing = append(missing, r.Seq)
 		}
 	}
-	read, err := t.app.shared.ExchangesAt(ctx, t.tenant, t.chat.SessionID, missing)
+	read, err := t.gateway.shared.ExchangesAt(ctx, t.tenant, t.chat.SessionID, missing)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/openai"
@@ -25,16 +23,16 @@ type reindexed struct {
 // reindex gives a file the vectors of the present embedder. It answers when that
 // is done, and stops when the client leaves: what was done by then isn't asked of
 // the router again.
-func (a *App) reindex(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, who caller, id string) error {
+func (g *Gateway) reindex(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, id string) error {
 	if r.Method != http.MethodPost {
 		return notAllowed(w, r, "POST")
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(a.shared.stopping, cancel)()
-	a.shared.ingests.Add(1)
-	defer a.shared.ingests.Done()
-	n, err := a.knowledge.Reindex(ctx, newUpstream(r, next), who.tenant, id)
+	defer context.AfterFunc(g.shared.stopping, cancel)()
+	g.shared.ingests.Add(1)
+	defer g.shared.ingests.Done()
+	n, err := g.knowledge.Reindex(ctx, newUpstream(r, router), who.tenant, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrDeleted):
 		return noSuchFile(store.ErrNotFound, id)
@@ -45,7 +43,7 @@ func (a *App) reindex(w http.ResponseWriter, r *http.Request, next caddyhttp.Han
 	case err != nil:
 		return &unavailable{err}
 	}
-	return writeJSON(w, reindexed{ID: id, Object: "file.reindex", Model: a.knowledge.Model(), Reindexed: n > 0, Chunks: n})
+	return writeJSON(w, reindexed{ID: id, Object: "file.reindex", Model: g.knowledge.Model(), Reindexed: n > 0, Chunks: n})
 }
 
 // reindexError is what the client is told where the router doesn't embed.

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/openai"
@@ -20,9 +18,8 @@ import (
 
 // replyWriter adds our headers to whatever reply is written.
 type replyWriter struct {
-	*caddyhttp.ResponseWriterWrapper
-	id          string                    // of the request
-	log         *caddyhttp.ExtraLogFields // of the access log
+	responseWriter
+	id          string // of the request
 	rate        store.Rate
 	counted     bool
 	used        int64 // tokens this month, where count has learnt it
@@ -30,40 +27,24 @@ type replyWriter struct {
 	onOperator  bool // the request went out with the operator's router key
 	replaced    bool // the router's body isn't for the client
 	status      int
-	seen        seen
+	seen        Stats
 	cors        *cors  // nil: nothing is said of origins
 	origin      string // of the app in the browser
 }
 
-func newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
-	id := requestID(r.Context())
-	log, ok := r.Context().Value(caddyhttp.ExtraLogFieldsCtxKey).(*caddyhttp.ExtraLogFields)
-	if !ok {
-		log = new(caddyhttp.ExtraLogFields)
-	}
-	log.Set(zap.String("request_id", id))
+func (g *Gateway) newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
+	id := g.options.RequestID(r.Context())
 	return &replyWriter{
-		ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
-		id:                    id,
-		log:                   log,
-		seen:                  seen{start: time.Now()},
-		origin:                r.Header.Get("Origin"),
+		responseWriter: responseWriter{ResponseWriter: w},
+		id:             id,
+		seen:           Stats{RequestID: id, start: time.Now()},
+		origin:         r.Header.Get("Origin"),
 	}
-}
-
-// requestID is the id of the request that a context belongs to.
-func requestID(ctx context.Context) string {
-	repl, ok := ctx.Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
-	if !ok {
-		return ""
-	}
-	id, _ := repl.GetString("http.request.uuid")
-	return id
 }
 
 // requestLogger logs on behalf of a request.
-func (a *App) requestLogger(ctx context.Context) *zap.Logger {
-	return a.logger.With(zap.String("request_id", requestID(ctx)))
+func (g *Gateway) requestLogger(ctx context.Context) *zap.Logger {
+	return g.logger.With(zap.String("request_id", g.options.RequestID(ctx)))
 }
 
 // setRate keeps the rate for the reply's headers, and refuses the request
@@ -104,7 +85,7 @@ func (w *replyWriter) WriteHeader(status int) {
 		if theirs := header.Get("X-Request-Id"); theirs == "" {
 			header.Set("X-Request-Id", w.id)
 		} else {
-			w.log.Set(zap.String("router_request_id", theirs))
+			w.seen.RouterRequestID = theirs
 		}
 		if w.counted {
 			header.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(w.rate.Limit))
@@ -112,7 +93,7 @@ func (w *replyWriter) WriteHeader(status int) {
 			header.Set("X-Ratelimit-Reset-Requests", w.rate.Reset.Round(time.Millisecond).String())
 		}
 	}
-	w.ResponseWriterWrapper.WriteHeader(status)
+	w.responseWriter.WriteHeader(status)
 }
 
 // replace answers with an error in place of the reply that begins here.
@@ -132,7 +113,7 @@ func (w *replyWriter) Write(p []byte) (int, error) {
 	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
-	return w.ResponseWriterWrapper.Write(p)
+	return w.responseWriter.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom, so that the server can hand a file or a
@@ -144,7 +125,7 @@ func (w *replyWriter) ReadFrom(r io.Reader) (int64, error) {
 	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
-	return w.ResponseWriterWrapper.ReadFrom(r)
+	return w.responseWriter.ReadFrom(r)
 }
 
 // writeJSON answers with a JSON value.

@@ -6,37 +6,24 @@ import (
 	"path"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
-	"go.uber.org/zap"
-
 	"github.com/backstory-proxy/backstory/openai"
 )
 
-// expandRouterKey reads the operator's router key. A variable that isn't set
-// means none; the key itself never stands in an error.
-func expandRouterKey(config string, keys *keyring, logger *zap.Logger) (string, error) {
-	if config == "" {
-		return "", nil
-	}
-	if name, unset := unsetVariable(config); unset {
-		logger.Info("no router key from the environment: clients bring their own", zap.String("variable", name))
-		return "", nil
-	}
-	key, err := caddy.NewReplacer().ReplaceOrErr(config, true, true)
+// checkRouterKey refuses an operator's router key that can't be one. The key
+// itself never stands in an error.
+func checkRouterKey(key string, keys *keyring) error {
 	switch {
-	case err != nil:
-		return "", errors.New("router_key is empty, or holds a placeholder that stands for nothing")
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", errors.New("router_key holds a character that no header takes")
-	case keys.ours(key):
-		return "", errors.New("router_key is a service key: it would be sent to the model router")
+		return errors.New("router_key holds a character that no header takes")
+	case key != "" && keys.ours(key):
+		return errors.New("router_key is a service key: it would be sent to the model router")
 	}
-	return key, nil
+	return nil
 }
 
 // authenticateOne checks a request that carries one key: the service key,
 // where clients have the router's. The operator's router key takes its place.
-func (a *App) authenticateOne(r *http.Request) (caller, error) {
+func (g *Gateway) authenticateOne(r *http.Request) (caller, error) {
 	key, ok := "", false
 	if values := r.Header.Values("Authorization"); len(values) == 1 {
 		var scheme string
@@ -48,7 +35,7 @@ func (a *App) authenticateOne(r *http.Request) (caller, error) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"You didn't provide a key. Send your service key in the header Authorization: Bearer …")
 	}
-	found, plan, err := a.keys.lookup(r.Context(), a.shared, key)
+	found, plan, err := g.keys.lookup(r.Context(), g.shared, key)
 	if errors.Is(err, errBadKey) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"Incorrect service key provided in Authorization. A key of the model router needs a service key beside it, in the header serviceKey.")
@@ -56,7 +43,7 @@ func (a *App) authenticateOne(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, &unavailable{err}
 	}
-	r.Header.Set("Authorization", "Bearer "+a.routerKey)
+	r.Header.Set("Authorization", "Bearer "+g.options.RouterKey)
 	return caller{tenant: found.Tenant, plan: plan, planName: found.Plan, onOperator: true}, nil
 }
 

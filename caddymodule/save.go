@@ -14,6 +14,10 @@ import (
 	"github.com/backstory-proxy/backstory/tokens"
 )
 
+// saveTimeout is how long a save may take before the journal takes over, or the
+// client is told that the exchange wasn't kept.
+const saveTimeout = 2 * time.Second
+
 // save keeps the exchange, if it is to be kept, and reports whether nothing
 // was lost. closed says that the client left before the end; the save goes on
 // all the same.
@@ -27,7 +31,7 @@ func (t *turn) save(ctx context.Context, reply *openai.Reply, closed bool) bool 
 	t.seen.end(stageSave)
 	if err != nil {
 		saveError.Inc()
-		t.app.logger.Error("the exchange was not saved", zap.String("request_id", t.id), zap.Error(err))
+		t.gateway.logger.Error("the exchange was not saved", zap.String("request_id", t.id), zap.Error(err))
 	}
 	return err == nil
 }
@@ -52,12 +56,12 @@ func (t *turn) append(ctx context.Context, reply *openai.Reply, closed bool) err
 		t.use(ctx, reply)
 		return nil
 	}
-	return t.app.shared.keep(context.WithoutCancel(ctx), journal.Entry{
+	return t.gateway.shared.keep(context.WithoutCancel(ctx), journal.Entry{
 		Tenant: t.tenant, Session: t.chat.SessionID, Draft: d, Mark: t.mark, Usage: t.used(reply), TTL: t.ttl,
 	})
 }
 
 // o200k counts a message as it is stored.
 func (t *turn) o200k(m *openai.Message) int {
-	return prompt.MessageTokens(m, func(text string) int { return t.app.countText(tokens.O200K(), text) })
+	return prompt.MessageTokens(m, func(text string) int { return t.gateway.countText(tokens.O200K(), text) })
 }

@@ -59,10 +59,13 @@ var outcomeNames = [outcomes]string{
 	"router_unreachable", "store_unavailable", "client_closed", "error",
 }
 
-// seen is what is observed of a request on its way. Metrics, the access log,
-// the Server-Timing header and spans are made from it. It is written by one
+// Stats are the counts of one request. Metrics, the access log, the
+// Server-Timing header and spans are made from them. They are written by one
 // goroutine at a time; while the reply is read, under the reply's lock.
-type seen struct {
+type Stats struct {
+	RequestID       string
+	RouterRequestID string // the router's own, where it told one
+
 	start time.Time
 	began [stages]time.Duration // since start
 	took  [stages]time.Duration // 0: the request did not come by
@@ -83,17 +86,17 @@ type seen struct {
 	usage                     openai.Usage // as the router tells it; zero where it doesn't
 }
 
-func (s *seen) begin(at stage) { s.began[at] = time.Since(s.start) }
+func (s *Stats) begin(at stage) { s.began[at] = time.Since(s.start) }
 
 // end ends a stage that has begun, and returns when that was.
-func (s *seen) end(at stage) (now time.Duration) {
+func (s *Stats) end(at stage) (now time.Duration) {
 	now = time.Since(s.start)
 	s.took[at] = max(1, now-s.began[at])
 	return now
 }
 
 // answered ends the wait for the router, once, where there was one.
-func (s *seen) answered() {
+func (s *Stats) answered() {
 	if s.began[stageRouter] > 0 && s.took[stageRouter] == 0 {
 		s.end(stageRouter)
 	}
@@ -101,7 +104,7 @@ func (s *seen) answered() {
 
 // serverTiming is the value of the Server-Timing header: what is known by the
 // time that the reply begins, in milliseconds.
-func (s *seen) serverTiming() string {
+func (s *Stats) serverTiming() string {
 	b := make([]byte, 0, 128)
 	for at, took := range s.took {
 		if took == 0 {

@@ -44,12 +44,12 @@ func parseSessionSource(text string) (sessionSource, error) {
 // sessionFrom finds the session of a request that names none by itself: the
 // first of the operator's sources that names one. A number is a name, too;
 // anything else that isn't a text is none.
-func (a *App) sessionFrom(header http.Header) func(body gjson.Result) string {
-	if len(a.sessionSources) == 0 {
+func (g *Gateway) sessionFrom(header http.Header) func(body gjson.Result) string {
+	if len(g.sessionSources) == 0 {
 		return nil
 	}
 	return func(body gjson.Result) string {
-		for _, s := range a.sessionSources {
+		for _, s := range g.sessionSources {
 			if s.header != "" {
 				if name := header.Get(s.header); name != "" {
 					return name

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/tidwall/gjson"
 
 	"github.com/backstory-proxy/backstory/openai"
@@ -66,10 +65,10 @@ var dotted = regexp.MustCompile(`^/sessions/(?i:\.|%2e){1,2}(/|$)`)
 // taken for a step in the path by the time that the request gets here; the
 // original tells. (Without a slash behind it, /sessions/%2E%2E doesn't even get
 // here: it is the base address itself.)
-func sessionsPath(r *http.Request) (string, bool) {
+func (g *Gateway) sessionsPath(r *http.Request) (string, bool) {
 	path := r.URL.EscapedPath()
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		was := original.URL.EscapedPath()
+	if g.options.Original != nil {
+		was := g.options.Original(r).EscapedPath()
 		if i := strings.Index(was, "/sessions/"); i >= 0 && dotted.MatchString(was[i:]) {
 			return was[i:], true
 		}
@@ -78,7 +77,7 @@ func sessionsPath(r *http.Request) (string, bool) {
 }
 
 // sessions is the API of the caller's own sessions.
-func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string) error {
+func (g *Gateway) sessions(w *replyWriter, r *http.Request, who caller, path string) error {
 	id, sub, err := sessionOf(path)
 	if err != nil {
 		return err
@@ -88,10 +87,10 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 		if r.Method != http.MethodGet {
 			return notAllowed(w, r, "GET")
 		}
-		return a.listSessions(w, r, who)
+		return g.ListSessions(w, r, who.tenant)
 	}
 	if r.Method == http.MethodGet {
-		if err := a.shared.catchUp(r.Context(), who.tenant, id); err != nil {
+		if err := g.shared.catchUp(r.Context(), who.tenant, id); err != nil {
 			return err
 		}
 	}
@@ -99,22 +98,15 @@ func (a *App) sessions(w *replyWriter, r *http.Request, who caller, path string)
 	case nested && sub != "messages":
 		return noSuchPath(r)
 	case nested && r.Method == http.MethodGet && wantsLines(r):
-		return a.exportMessages(w, r, who.tenant, id)
+		return g.ExportMessages(w, r, who.tenant, id)
 	case nested && r.Method == http.MethodGet:
-		return a.listMessages(w, r, who, id)
+		return g.ListMessages(w, r, who.tenant, id)
 	case nested:
 		return notAllowed(w, r, "GET, POST")
 	case r.Method == http.MethodGet:
-		s, err := a.shared.Session(r.Context(), who.tenant, id)
-		if err != nil {
-			return noSuchSession(err)
-		}
-		return writeJSON(w, sessionObject(s))
+		return g.Session(w, r, who.tenant, id)
 	case r.Method == http.MethodDelete:
-		if err := a.shared.DeleteSession(r.Context(), who.tenant, id); err != nil {
-			return noSuchSession(err)
-		}
-		return writeJSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
+		return g.DeleteSession(w, r, who.tenant, id)
 	}
 	return notAllowed(w, r, "GET, DELETE")
 }
@@ -151,13 +143,32 @@ func sessionObject(s store.Session) session {
 	return o
 }
 
-func (a *App) listSessions(w http.ResponseWriter, r *http.Request, who caller) error {
+// Session describes a session. Its errors, and those of the methods below, are
+// *openai.Error, or the store's.
+func (g *Gateway) Session(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+	s, err := g.shared.Session(r.Context(), tenant, id)
+	if err != nil {
+		return noSuchSession(err)
+	}
+	return writeJSON(w, sessionObject(s))
+}
+
+// DeleteSession deletes a session.
+func (g *Gateway) DeleteSession(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+	if err := g.shared.DeleteSession(r.Context(), tenant, id); err != nil {
+		return noSuchSession(err)
+	}
+	return writeJSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
+}
+
+// ListSessions lists a tenant's sessions, page by page.
+func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, tenant string) error {
 	query := r.URL.Query()
 	limit, err := readLimit(query, maxPage, defaultPage)
 	if err != nil {
 		return err
 	}
-	found, err := a.shared.ListSessions(r.Context(), who.tenant, query.Get("after"), limit+1)
+	found, err := g.shared.ListSessions(r.Context(), tenant, query.Get("after"), limit+1)
 	if errors.Is(err, store.ErrNotFound) {
 		return openai.Invalid("after", "There is no session with the id given in 'after'.")
 	}
@@ -171,9 +182,9 @@ func (a *App) listSessions(w http.ResponseWriter, r *http.Request, who caller) e
 	return writeJSON(w, openai.NewList(objects, limit, func(s session) string { return s.ID }))
 }
 
-// listMessages lists the messages of a session. Message ids are made of the
+// ListMessages lists the messages of a session. Message ids are made of the
 // exchange's place in the session and the message's place in the exchange.
-func (a *App) listMessages(w http.ResponseWriter, r *http.Request, who caller, id string) error {
+func (g *Gateway) ListMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
 	query := r.URL.Query()
 	limit, err := readLimit(query, maxPage, defaultPage)
 	if err != nil {
@@ -200,7 +211,7 @@ func (a *App) listMessages(w http.ResponseWriter, r *http.Request, who caller, i
 		from++
 	}
 	// An exchange holds at least one message.
-	found, err := a.shared.Exchanges(r.Context(), who.tenant, id, from, limit+2, order)
+	found, err := g.shared.Exchanges(r.Context(), tenant, id, from, limit+2, order)
 	if err != nil {
 		return noSuchSession(err)
 	}

@@ -6,25 +6,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
+	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// stores are the open stores by location, shared by all configurations that
-// name them.
-var stores = caddy.NewUsagePool()
-
 // opened are all open stores, those too that only requests still hold.
-var opened sync.Map // of *sharedStore
+var opened sync.Map // of *Shared
 
-// sharedStore is a store with the work that is under way on it. It stays open
-// while a request uses it, even when the configuration that the request came in
-// under is gone.
-type sharedStore struct {
+// Shared is an open store with the work that is under way on it. Configurations
+// that name the same store share it, over reloads. It stays open while a request
+// uses it, even when the configuration that the request came in under is gone.
+type Shared struct {
 	store.Store
+	logger      func() *zap.Logger
 	journal     *journal.Journal // nil: none
 	calibration *calibration     // of the models that it was used with
 
@@ -43,38 +40,31 @@ type sharedStore struct {
 // about 50,000 messages.
 const recallMemory = 64 << 20
 
-func (a *App) openShared(ctx context.Context) (*sharedStore, error) {
-	v, _, err := stores.LoadOrNew(a.opener.Location(), func() (caddy.Destructor, error) {
-		s, err := a.opener.Open(ctx, a.embedder)
-		if err != nil {
-			return nil, err
-		}
-		j, err := a.openJournal(ctx, s)
-		if err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		shared := &sharedStore{Store: s, journal: j, calibration: newCalibration(), recall: memory.NewRecaller(s, recallMemory)}
-		shared.stopping, shared.stop = context.WithCancel(context.Background())
-		opened.Store(shared, nil)
-		return shared, nil
-	})
+// Share makes a store one that configurations share. It closes the store where
+// it fails. logger is the process's own: it is asked for each time, for the store
+// outlives configurations.
+func Share(ctx context.Context, s store.Store, o JournalOptions, logger func() *zap.Logger) (*Shared, error) {
+	j, err := openJournal(ctx, s, o, logger)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
-	return v.(*sharedStore), nil
+	shared := &Shared{Store: s, logger: logger, journal: j, calibration: newCalibration(), recall: memory.NewRecaller(s, recallMemory)}
+	shared.stopping, shared.stop = context.WithCancel(context.Background())
+	opened.Store(shared, nil)
+	return shared, nil
 }
 
 // DeleteSession removes a session, what is known of it for recall, and what the
 // journal has of it. What other proxies have journaled of it the store voids,
 // when they replay it.
-func (s *sharedStore) DeleteSession(ctx context.Context, tenant, session string) error {
+func (s *Shared) DeleteSession(ctx context.Context, tenant, session string) error {
 	defer s.recall.Forget(tenant, session)
 	journaled := s.journal != nil && s.journal.Holds(tenant, session)
 	err := s.Store.DeleteSession(ctx, tenant, session)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if dropped := s.dropJournaled(ctx, tenant, session); dropped != nil {
+	if dropped := s.DropJournaled(ctx, tenant, session); dropped != nil {
 		return dropped
 	}
 	if journaled { // it may have been there alone
@@ -83,28 +73,33 @@ func (s *sharedStore) DeleteSession(ctx context.Context, tenant, session string)
 	return err
 }
 
-// Destruct closes the store when no request uses it any more. A process that
-// exits doesn't wait for requests; a reload does, behind its back.
-func (s *sharedStore) Destruct() error {
-	if caddy.Exiting() {
-		s.cutOff()
-		opened.Delete(s)
-		return s.closeAll()
-	}
-	go func() {
+// Use keeps the store open until done is called.
+func (s *Shared) Use() (done func()) {
+	s.inUse.Add(1)
+	return s.inUse.Done
+}
+
+// Close waits until no request uses the store any more, and closes the journal
+// and then the store that it replays to. When the process exits, CutOff comes
+// first, and then nobody is waited for.
+func (s *Shared) Close() error {
+	if s.stopping.Err() == nil {
 		s.inUse.Wait()
-		opened.Delete(s)
-		_ = s.closeAll() // nobody is left to be told
-	}()
-	return nil
+	}
+	opened.Delete(s)
+	var err error
+	if s.journal != nil {
+		err = s.journal.Close()
+	}
+	return errors.Join(err, s.Store.Close())
 }
 
 // cutOffTimeout bounds the saving of what was delivered when the process exits.
 const cutOffTimeout = 5 * time.Second
 
-// cutOff ends what is under way, because the process exits: what the grace
+// CutOff ends what is under way, because the process exits: what the grace
 // period didn't end, nothing else ends any more, for handlers don't return.
-func (s *sharedStore) cutOff() {
+func (s *Shared) CutOff() {
 	s.stop()
 	var all sync.WaitGroup
 	s.replies.Range(func(reply, _ any) bool {
@@ -123,10 +118,10 @@ func (s *sharedStore) cutOff() {
 	}
 }
 
-// cutOffAll does so for all stores, those of earlier configurations too.
-func cutOffAll() {
+// CutOffAll does so for all stores, those of earlier configurations too.
+func CutOffAll() {
 	opened.Range(func(s, _ any) bool {
-		s.(*sharedStore).cutOff()
+		s.(*Shared).CutOff()
 		return true
 	})
 }

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/openai"
@@ -22,16 +21,16 @@ import (
 // as it is, and can't be saved.
 const maxHeld = 32 << 20
 
-// forward calls the next handler and reads the reply on its way to the client:
+// forward calls the router and reads the reply on its way to the client:
 // what was said is saved before the client sees the end.
-func (t *turn) forward(w *replyWriter, r *http.Request, next caddyhttp.Handler) (err error) {
+func (t *turn) forward(w *replyWriter, r *http.Request, router http.Handler) (err error) {
 	reply := &tee{
-		ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w},
-		turn:                  t,
-		ctx:                   r.Context(),
+		responseWriter: responseWriter{ResponseWriter: w},
+		turn:           t,
+		ctx:            r.Context(),
 	}
-	t.app.shared.replies.Store(reply, nil)
-	defer t.app.shared.replies.Delete(reply)
+	t.gateway.shared.replies.Store(reply, nil)
+	defer t.gateway.shared.replies.Delete(reply)
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -46,7 +45,7 @@ func (t *turn) forward(w *replyWriter, r *http.Request, next caddyhttp.Handler) 
 		panic(p)
 	}()
 	t.seen.begin(stageRouter)
-	if err := next.ServeHTTP(reply, r); err != nil {
+	if err := callRouter(router, reply, r); err != nil {
 		reply.abandon()
 		return err
 	}
@@ -55,7 +54,7 @@ func (t *turn) forward(w *replyWriter, r *http.Request, next caddyhttp.Handler) 
 
 // tee is the reply to a chat request, read as it is written.
 type tee struct {
-	*caddyhttp.ResponseWriterWrapper
+	responseWriter
 	turn *turn
 	ctx  context.Context // of the request
 
@@ -81,7 +80,7 @@ const (
 // WriteHeader decides by the header what is done with the reply.
 func (t *tee) WriteHeader(status int) {
 	if status < 200 { // an interim reply, from another goroutine: touch nothing
-		t.ResponseWriterWrapper.WriteHeader(status)
+		t.responseWriter.WriteHeader(status)
 		return
 	}
 	t.mu.Lock()
@@ -104,7 +103,7 @@ func (t *tee) decide(status int) {
 	case events:
 		t.Header().Del("Content-Length")
 		t.stream.Forward = func(p []byte) error {
-			_, err := t.ResponseWriterWrapper.Write(p)
+			_, err := t.responseWriter.Write(p)
 			t.broken = t.broken || err != nil
 			return err
 		}
@@ -117,7 +116,7 @@ func (t *tee) decide(status int) {
 			t.stream.Metadata = t.turn.meta.JSON()
 		}
 	}
-	t.ResponseWriterWrapper.WriteHeader(status)
+	t.responseWriter.WriteHeader(status)
 }
 
 // unread tells of a reply that should be saved and can't be read, such as one
@@ -129,7 +128,7 @@ func (t *tee) unread(status int) {
 	}
 	header := t.Header()
 	header.Set("X-Backstory-Saved", "false")
-	t.turn.app.logger.Error("the exchange was not saved: the reply is no chat completion that can be read",
+	t.turn.gateway.logger.Error("the exchange was not saved: the reply is no chat completion that can be read",
 		zap.String("request_id", t.turn.id), zap.Int("status", status),
 		zap.String("content_type", header.Get("Content-Type")), zap.String("content_encoding", header.Get("Content-Encoding")))
 }
@@ -168,7 +167,7 @@ func (t *tee) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return t.ResponseWriterWrapper.Write(p)
+	return t.responseWriter.Write(p)
 }
 
 // release gives up holding the reply. It can't be saved; its metadata says so,
@@ -179,12 +178,12 @@ func (t *tee) release() error {
 		t.turn.meta.Memory.Saved = new(bool)
 	}
 	t.Header().Del("Content-Length")
-	t.ResponseWriterWrapper.WriteHeader(http.StatusOK)
+	t.responseWriter.WriteHeader(http.StatusOK)
 	start := t.held.Bytes()
 	if !t.turn.plain {
 		start = openai.PrependMetadata(start, t.turn.meta.JSON())
 	}
-	_, err := t.ResponseWriterWrapper.Write(start)
+	_, err := t.responseWriter.Write(start)
 	t.held = bytes.Buffer{}
 	return err
 }
@@ -200,7 +199,7 @@ func (t *tee) FlushError() error {
 	if t.mode == hold || t.mode == undecided {
 		return nil
 	}
-	return http.NewResponseController(t.ResponseWriterWrapper).Flush()
+	return http.NewResponseController(&t.responseWriter).Flush()
 }
 
 func (t *tee) flush() { _ = t.FlushError() } // a client that left shows at the next Write
@@ -252,8 +251,8 @@ func (t *tee) finishJSON() error {
 		}
 	}
 	t.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	t.ResponseWriterWrapper.WriteHeader(http.StatusOK)
-	_, err := t.ResponseWriterWrapper.Write(body)
+	t.responseWriter.WriteHeader(http.StatusOK)
+	_, err := t.responseWriter.Write(body)
 	if err != nil && t.ctx.Err() == nil {
 		return err
 	}
@@ -270,7 +269,7 @@ func (t *tee) finishStream() error {
 	if err != nil || t.done {
 		return err
 	}
-	_, err = t.ResponseWriterWrapper.Write(t.end(t.stream.Reply()))
+	_, err = t.responseWriter.Write(t.end(t.stream.Reply()))
 	return err
 }
 
@@ -285,7 +284,7 @@ func (t *tee) abandon() {
 // cutOff ends a reply that the process can't wait for: it exits. What was
 // delivered is saved. A write to a client that takes nothing is given up.
 func (t *tee) cutOff() {
-	_ = http.NewResponseController(t.ResponseWriterWrapper).SetWriteDeadline(time.Now())
+	_ = http.NewResponseController(&t.responseWriter).SetWriteDeadline(time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.broken = true

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
@@ -37,19 +36,19 @@ type form struct {
 }
 
 // upload takes a file in, all or nothing.
-func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, who caller) error {
-	in, err := a.readForm(w, r, a.maxFileOf(who))
+func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Handler, who caller) error {
+	in, err := g.readForm(w, r, g.maxFileOf(who))
 	if err != nil {
 		return err
 	}
 	wait := time.NewTimer(uploadWait)
 	defer wait.Stop()
-	work := a.begin(r.Context())
+	work := g.begin(r.Context())
 	var prepared *knowledge.Prepared
 	read := make(chan error, 1)
 	go func() {
 		var err error
-		prepared, err = a.knowledge.Prepare(work.ctx, in.name, in.content)
+		prepared, err = g.knowledge.Prepare(work.ctx, in.name, in.content)
 		read <- err
 	}()
 	select {
@@ -58,13 +57,13 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 		work.cancel()
 		err = <-read
 	case <-wait.C:
-		return a.uploadLate(w, r, next, who, in, work, func() (*knowledge.Prepared, error) { err := <-read; return prepared, err })
+		return g.uploadLate(w, r, router, who, in, work, func() (*knowledge.Prepared, error) { err := <-read; return prepared, err })
 	}
 	if err != nil {
 		work.end()
 		return uploadError(err)
 	}
-	file, err := a.keepFile(r.Context(), who, in)
+	file, err := g.keepFile(r.Context(), who, in)
 	if err != nil {
 		prepared.Close()
 		work.end()
@@ -74,7 +73,7 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 		return err
 	}
 	in.release()
-	file.Status, err = a.ingest(r.Context(), newUpstream(r, next), who.tenant, file.ID, prepared, work, wait.C)
+	file.Status, err = g.ingest(r.Context(), newUpstream(r, router), who.tenant, file.ID, prepared, work, wait.C)
 	if err != nil {
 		return err
 	}
@@ -85,8 +84,8 @@ func (a *App) upload(w http.ResponseWriter, r *http.Request, next caddyhttp.Hand
 
 // uploadLate answers an upload that takes long to read: it is kept, and read
 // and indexed behind the client's back.
-func (a *App) uploadLate(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
-	file, err := a.keepFile(r.Context(), who, in)
+func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
+	file, err := g.keepFile(r.Context(), who, in)
 	if err != nil {
 		work.cancel()
 		if p, err := prepared(); err == nil {
@@ -98,26 +97,26 @@ func (a *App) uploadLate(w http.ResponseWriter, r *http.Request, next caddyhttp.
 		}
 		return err
 	}
-	via := newUpstream(r, next)
+	via := newUpstream(r, router)
 	go func() {
 		defer work.end()
 		p, err := prepared()
 		in.release()
 		if err == nil {
-			err = a.knowledge.Ingest(work.ctx, via, who.tenant, file.ID, p)
+			err = g.knowledge.Ingest(work.ctx, via, who.tenant, file.ID, p)
 		}
-		a.report(work.ctx, who.tenant, file.ID, err)
+		g.report(work.ctx, who.tenant, file.ID, err)
 	}()
 	return writeJSON(w, fileObject(file))
 }
 
 // keepFile stores a file that is not indexed yet. With store.ErrExists comes the
 // file that is there already.
-func (a *App) keepFile(ctx context.Context, who caller, in *form) (store.File, error) {
-	file, err := a.createFile(ctx, who, store.File{
+func (g *Gateway) keepFile(ctx context.Context, who caller, in *form) (store.File, error) {
+	file, err := g.createFile(ctx, who, store.File{
 		ID: "file-" + rand.Text(), Name: in.name, Purpose: in.purpose,
 		Bytes: int64(len(in.content)), Digest: sha256.Sum256(in.content), Created: time.Now(),
-		Status: store.FileUploaded, Model: a.knowledge.Model(),
+		Status: store.FileUploaded, Model: g.knowledge.Model(),
 	}, in.content)
 	switch {
 	case err == nil || errors.Is(err, store.ErrExists):
@@ -140,25 +139,25 @@ type job struct {
 }
 
 // begin begins work on an upload.
-func (a *App) begin(ctx context.Context) *job {
+func (g *Gateway) begin(ctx context.Context) *job {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(a.shared.stopping, cancel)
-	a.shared.ingests.Add(1)
-	a.shared.inUse.Add(1)
+	unhook := context.AfterFunc(g.shared.stopping, cancel)
+	g.shared.ingests.Add(1)
+	g.shared.inUse.Add(1)
 	return &job{work, cancel, func() {
 		unhook()
 		cancel()
-		a.shared.inUse.Done()
-		a.shared.ingests.Done()
+		g.shared.inUse.Done()
+		g.shared.ingests.Done()
 	}}
 }
 
 // ingest makes a file searchable. It answers at the latest when enough is over;
 // what isn't done by then goes on, and a failure is told with the file. An
 // earlier failure, or the client leaving, takes the file away again.
-func (a *App) ingest(ctx context.Context, via embed.Caller, tenant, id string, p *knowledge.Prepared, work *job, enough <-chan time.Time) (store.FileStatus, error) {
+func (g *Gateway) ingest(ctx context.Context, via embed.Caller, tenant, id string, p *knowledge.Prepared, work *job, enough <-chan time.Time) (store.FileStatus, error) {
 	done := make(chan error, 1)
-	go func() { done <- a.knowledge.Ingest(work.ctx, via, tenant, id, p) }()
+	go func() { done <- g.knowledge.Ingest(work.ctx, via, tenant, id, p) }()
 
 	var err error
 	select {
@@ -170,7 +169,7 @@ func (a *App) ingest(ctx context.Context, via embed.Caller, tenant, id string, p
 	case <-enough:
 		go func() {
 			defer work.end()
-			a.report(work.ctx, tenant, id, <-done)
+			g.report(work.ctx, tenant, id, <-done)
 		}()
 		return store.FileUploaded, nil
 	}
@@ -178,22 +177,22 @@ func (a *App) ingest(ctx context.Context, via embed.Caller, tenant, id string, p
 	if err == nil {
 		return store.FileProcessed, nil
 	}
-	if e := a.shared.DeleteFile(context.WithoutCancel(ctx), tenant, id); e != nil && !errors.Is(e, store.ErrNotFound) {
-		a.requestLogger(ctx).Error("could not remove a file that was not indexed", zap.String("file", id), zap.Error(e))
+	if e := g.shared.DeleteFile(context.WithoutCancel(ctx), tenant, id); e != nil && !errors.Is(e, store.ErrNotFound) {
+		g.requestLogger(ctx).Error("could not remove a file that was not indexed", zap.String("file", id), zap.Error(e))
 	}
 	return "", uploadError(err)
 }
 
 // report tells with the file how an upload ended that its client no longer
 // waits for.
-func (a *App) report(ctx context.Context, tenant, id string, err error) {
+func (g *Gateway) report(ctx context.Context, tenant, id string, err error) {
 	if err == nil || errors.Is(err, store.ErrDeleted) {
 		return
 	}
-	a.requestLogger(ctx).Error("a file could not be indexed", zap.String("file", id), zap.Error(err))
-	err = a.shared.FinishFile(context.WithoutCancel(ctx), tenant, id, store.FileError, uploadError(err).Error())
+	g.requestLogger(ctx).Error("a file could not be indexed", zap.String("file", id), zap.Error(err))
+	err = g.shared.FinishFile(context.WithoutCancel(ctx), tenant, id, store.FileError, uploadError(err).Error())
 	if err != nil && !errors.Is(err, store.ErrDeleted) {
-		a.requestLogger(ctx).Error("could not mark a file as failed", zap.String("file", id), zap.Error(err))
+		g.requestLogger(ctx).Error("could not mark a file as failed", zap.String("file", id), zap.Error(err))
 	}
 }
 
@@ -232,7 +231,7 @@ const (
 )
 
 // readForm reads the form of an upload, and checks it.
-func (a *App) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
+func (g *Gateway) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
 	const envelope = 1 << 20 // what a form takes beside the file
 	if err := openBody(w, r, maxFile+envelope); err != nil {
 		return nil, err
@@ -241,7 +240,7 @@ func (a *App) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*
 	if err != nil {
 		return nil, openai.Invalid("file", "Expected a multipart/form-data body with the fields 'file' and 'purpose'.")
 	}
-	in := &form{expected: min(max(r.ContentLength, 0), a.MaxFile)}
+	in := &form{expected: min(max(r.ContentLength, 0), g.options.MaxFile)}
 	for {
 		p, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {

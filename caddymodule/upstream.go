@@ -10,9 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/backstory-proxy/backstory/embed"
 )
 
@@ -21,19 +18,19 @@ import (
 // own, with the headers and the path from before anything was rewritten.
 type upstream struct {
 	request *http.Request // as it came; only read
-	next    caddyhttp.Handler
+	router  http.Handler
 }
 
 // newUpstream copies what it needs of r, which goes its own way afterwards.
 // Calls may outlive r.
-func newUpstream(r *http.Request, next caddyhttp.Handler) *upstream {
+func newUpstream(r *http.Request, router http.Handler) *upstream {
 	c := r.Clone(context.WithoutCancel(r.Context()))
 	for name := range c.Header {
 		if bodyHeader[name] || strings.HasPrefix(name, headerPrefix) {
 			delete(c.Header, name)
 		}
 	}
-	return &upstream{request: c, next: next}
+	return &upstream{request: c, router: router}
 }
 
 // bodyHeader are headers that belong to the body, or to the connection.
@@ -59,9 +56,7 @@ func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (
 		r.Header.Set("Content-Type", "application/json")
 		setBody(r, body)
 	}
-	server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 	w := &recorder{header: http.Header{}}
-	r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, server)
 
 	defer func() {
 		// The proxy panics when the connection breaks in the middle of a
@@ -73,10 +68,10 @@ func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (
 			}
 		}
 	}()
-	if err := u.next.ServeHTTP(w, r); err != nil {
-		var e caddyhttp.HandlerError
-		if errors.As(err, &e) {
-			return reply, fmt.Errorf("the model router can't be reached (status %d): %w", e.StatusCode, e.Err)
+	if err := callRouter(u.router, w, r); err != nil {
+		var e *RouterError
+		if errors.As(err, &e) && e.Status > 0 {
+			return reply, fmt.Errorf("the model router can't be reached (status %d): %w", e.Status, e.Err)
 		}
 		return reply, err
 	}
@@ -86,15 +81,28 @@ func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (
 	return embed.Reply{Status: w.status, Header: w.header, Body: w.body.Bytes()}, nil
 }
 
-// valuesOf is a context with the deadline of one and the values of another.
+// valuesOf is the context of a request of our own: with the deadline of one and
+// the values of another.
 type valuesOf struct {
 	context.Context
 	values context.Context
 }
 
+// ownRequest is the key under which the context of a request of our own has true.
+type ownRequest struct{}
+
+// IsOwn reports whether a request that the router's handler is given is one of
+// the Gateway's own, such as for vectors, on behalf of a client's: it carries
+// the client's headers, and the context values of the client's request, which
+// may be under way at the same time.
+func IsOwn(r *http.Request) bool { own, _ := r.Context().Value(ownRequest{}).(bool); return own }
+
 func withValuesOf(ctx, values context.Context) context.Context { return valuesOf{ctx, values} }
 
 func (c valuesOf) Value(key any) any {
+	if key == (ownRequest{}) {
+		return true
+	}
 	if v := c.Context.Value(key); v != nil {
 		return v
 	}
@@ -116,12 +124,15 @@ func setBody(r *http.Request, body []byte) {
 // recorder keeps a reply.
 type recorder struct {
 	header   http.Header
+	failed   error
 	status   int
 	body     bytes.Buffer
 	tooLarge bool
 }
 
 func (w *recorder) Header() http.Header { return w.header }
+func (w *recorder) fail(err error)      { w.failed = err }
+func (w *recorder) failure() error      { return w.failed }
 
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {

@@ -36,11 +36,11 @@ func bounded(used, limit int64) *usageOf {
 }
 
 // usage tells a caller what its plan is and what is left of it.
-func (a *App) usage(w *replyWriter, r *http.Request, who caller) error {
+func (g *Gateway) usage(w *replyWriter, r *http.Request, who caller) error {
 	if r.Method != http.MethodGet {
 		return notAllowed(w, r, "GET")
 	}
-	files, size, _, err := a.fileTotals(r.Context(), who.tenant, nil)
+	files, size, _, err := g.fileTotals(r.Context(), who.tenant, nil)
 	if err != nil {
 		return err
 	}
