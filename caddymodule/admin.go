@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -138,7 +139,7 @@ func writeAdminList[T any](w http.ResponseWriter, data []T) error {
 	if data == nil {
 		data = []T{}
 	}
-	return writeJSON(w, adminList[T]{"list", data})
+	return respond.JSON(w, adminList[T]{"list", data})
 }
 
 // Interface guards

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -152,7 +153,7 @@ func (a *adminAPI) createKey(w http.ResponseWriter, r *http.Request) error {
 	}
 	o := a.keyObject(k)
 	o.Key = key
-	return writeJSON(w, o)
+	return respond.JSON(w, o)
 }
 
 // maxKeyName bounds the name that an operator gives a key.
@@ -186,7 +187,7 @@ func (a *adminAPI) adminKey(w http.ResponseWriter, r *http.Request) error {
 	case "rotate":
 		return a.rotateKey(w, r, k)
 	}
-	return writeJSON(w, a.keyObject(k))
+	return respond.JSON(w, a.keyObject(k))
 }
 
 // findKey finds the key whose digest begins like id.
@@ -233,7 +234,7 @@ func (a *adminAPI) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key
 		}
 	}
 	a.gateway.ForgetKey(k.Digest)
-	return writeJSON(w, a.keyObject(k))
+	return respond.JSON(w, a.keyObject(k))
 }
 
 // rotateKey makes a key like k, with as long a life, and ends k after a time of
@@ -276,5 +277,5 @@ func (a *adminAPI) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key
 	a.gateway.ForgetKey(k.Digest)
 	o := a.keyObject(fresh)
 	o.Key, o.Replaces = key, a.keyObject(k)
-	return writeJSON(w, o)
+	return respond.JSON(w, o)
 }

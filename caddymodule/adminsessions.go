@@ -35,10 +35,8 @@ func (a *adminAPI) adminMessages(w http.ResponseWriter, r *http.Request) error {
 		return err
 	case r.Method != http.MethodGet:
 		return adminNotAllowed(w, r, "GET")
-	case wantsLines(r):
-		return adminOpenAI(a.gateway.ExportMessages(w, r, tenant, session))
 	}
-	return adminOpenAI(a.gateway.ListMessages(w, r, tenant, session))
+	return adminOpenAI(a.gateway.Messages(w, r, tenant, session))
 }
 
 // whose reads the tenant and the session of a request.

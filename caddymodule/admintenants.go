@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -84,7 +85,7 @@ func (a *adminAPI) adminTenant(w http.ResponseWriter, r *http.Request) error {
 		return adminError(http.StatusNotFound, "the store has nothing of a tenant %q", tenant)
 	}
 	got.Object, got.Tenant, got.Deleted = "tenant.deleted", tenant, true
-	return writeJSON(w, got)
+	return respond.JSON(w, got)
 }
 
 // deleteTenant deletes all that the store has of a tenant: the keys first, so

@@ -172,7 +172,7 @@ func reindexFilesCommand(t *filesTask, fl caddycmd.Flags) error {
 	}
 	var files, chunks atomic.Int64
 	err = b.run(t.ctx, fl.Int("jobs"), func(ctx context.Context, i int) error {
-		var done reindexed
+		var done Reindexed
 		err := t.post(ctx, "/files/"+url.PathEscape(ids[i])+"/reindex", struct{}{}, &done)
 		if done.Reindexed {
 			files.Add(1)

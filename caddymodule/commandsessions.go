@@ -32,7 +32,7 @@ An export is JSON Lines, one message to a line, as POST /sessions/{id}/messages
 takes them with Content-Type: application/jsonl.`,
 		CobraFunc: func(c *cobra.Command) {
 			list := operate("list --tenant <tenant> [--limit <n>] [--after <session>]", "Lists sessions, the last updated first", cobra.NoArgs, listSessionsCommand)
-			list.Flags().Int("limit", defaultPage, "How many, at most 100")
+			list.Flags().Int("limit", DefaultPage, "How many, at most 100")
 			list.Flags().String("after", "", "The session that they follow")
 			show := operate("show --tenant <tenant> <session>", "Shows a session and what was said in it", cobra.ExactArgs(1), showSessionCommand)
 			rm := operate("rm --tenant <tenant> <session>...", "Deletes sessions", cobra.MinimumNArgs(1), removeSessionsCommand)
@@ -56,7 +56,7 @@ func sessionsURI(path string, fl caddycmd.Flags, parameters ...string) string {
 }
 
 func listSessionsCommand(o *operator, fl caddycmd.Flags) error {
-	var list openai.List[session]
+	var list openai.List[SessionObject]
 	uri := sessionsURI(adminSessions, fl, "limit", strconv.Itoa(fl.Int("limit")), "after", fl.String("after"))
 	if shown, err := o.call(http.MethodGet, uri, nil, &list); err != nil || shown {
 		return err
@@ -64,7 +64,7 @@ func listSessionsCommand(o *operator, fl caddycmd.Flags) error {
 	w := tabwriter.NewWriter(o.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "SESSION\tMESSAGES\tTOKENS\tUPDATED\tEXPIRES")
 	for _, s := range list.Data {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", plain(s.ID), humanize.Comma(s.Messages), humanize.Comma(s.Tokens), minute(float64(s.UpdatedAt)), s.expires())
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", plain(s.ID), humanize.Comma(s.Messages), humanize.Comma(s.Tokens), minute(float64(s.UpdatedAt)), expires(&s))
 	}
 	if err := w.Flush(); err != nil || !list.HasMore {
 		return err
@@ -73,7 +73,7 @@ func listSessionsCommand(o *operator, fl caddycmd.Flags) error {
 	return err
 }
 
-func (s *session) expires() string {
+func expires(s *SessionObject) string {
 	if s.ExpiresAt == nil {
 		return "never"
 	}
@@ -81,12 +81,12 @@ func (s *session) expires() string {
 }
 
 func showSessionCommand(o *operator, fl caddycmd.Flags) error {
-	var s session
+	var s SessionObject
 	if shown, err := o.call(http.MethodGet, sessionsURI(adminSessions, fl, "session", fl.Arg(0)), nil, &s); err != nil || shown {
 		return err
 	}
 	fmt.Fprintf(o.out, "%s: %d messages, %d tokens, created %s, updated %s, expires %s\n",
-		plain(s.ID), s.Messages, s.Tokens, minute(float64(s.CreatedAt)), minute(float64(s.UpdatedAt)), s.expires())
+		plain(s.ID), s.Messages, s.Tokens, minute(float64(s.CreatedAt)), minute(float64(s.UpdatedAt)), expires(&s))
 	lines, err := o.export(fl)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (o *operator) export(fl caddycmd.Flags) (io.ReadCloser, error) {
 		return nil, err
 	}
 	reply, err := caddycmd.AdminAPIRequest(address, http.MethodGet, sessionsURI(adminMessages, fl, "session", fl.Arg(0)),
-		http.Header{"Accept": {linesType}}, nil)
+		http.Header{"Accept": {LinesType}}, nil)
 	if err != nil {
 		return nil, explainAdmin(address, err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// linesType is the media type of an export: JSON Lines.
-const linesType = "application/jsonl"
+// LinesType is the media type of an export: JSON Lines.
+const LinesType = "application/jsonl"
 
 // wantsLines reports whether a request asks for JSON Lines.
 func wantsLines(r *http.Request) bool {
@@ -33,22 +33,22 @@ func wantsLines(r *http.Request) bool {
 // names.
 func isLines(mediaType string) bool {
 	name, _, err := mime.ParseMediaType(mediaType)
-	return err == nil && (name == linesType || name == "application/x-ndjson" || name == "application/x-jsonlines")
+	return err == nil && (name == LinesType || name == "application/x-ndjson" || name == "application/x-jsonlines")
 }
 
-// ExportMessages answers with all messages of a session, oldest first, one to a
+// exportMessages answers with all messages of a session, oldest first, one to a
 // line, as an import takes them. Not much of the session is in memory at once.
-func (g *Gateway) ExportMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
 	for _, name := range []string{"limit", "after", "order"} {
 		if r.URL.Query().Has(name) {
-			return openai.Invalid(name, "'%s' is for pages. As %s a session comes whole, oldest message first.", name, linesType)
+			return openai.Invalid(name, "'%s' is for pages. As %s a session comes whole, oldest message first.", name, LinesType)
 		}
 	}
 	begun := false
 	begin := func() {
 		if !begun {
 			begun = true
-			w.Header().Set("Content-Type", linesType)
+			w.Header().Set("Content-Type", LinesType)
 			w.WriteHeader(http.StatusOK)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -37,12 +38,12 @@ func (g *Gateway) files(w *replyWriter, r *http.Request, router http.Handler, wh
 		if err != nil {
 			return noSuchFile(err, id)
 		}
-		return writeJSON(w, fileObject(f))
+		return respond.JSON(w, fileObject(f))
 	case !nested && r.Method == http.MethodDelete:
 		if err := g.shared.DeleteFile(r.Context(), who.tenant, id); err != nil {
 			return noSuchFile(err, id)
 		}
-		return writeJSON(w, openai.Deleted{ID: id, Object: "file", Deleted: true})
+		return respond.JSON(w, openai.Deleted{ID: id, Object: "file", Deleted: true})
 	case nested && sub != "content":
 		return noSuchPath(r)
 	}
@@ -102,7 +103,7 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who caller) 
 	for i, f := range found {
 		objects[i] = fileObject(f)
 	}
-	return writeJSON(w, openai.NewList(objects, limit, func(f openai.File) string { return f.ID }))
+	return respond.JSON(w, openai.NewList(objects, limit, func(f openai.File) string { return f.ID }))
 }
 
 // readLimit reads the page size of a listing.
@@ -183,7 +184,7 @@ func (g *Gateway) searchFiles(w http.ResponseWriter, r *http.Request, router htt
 			Chunk:   h.Chunk.N, Section: h.Chunk.Section, Page: h.Chunk.Page,
 		}
 	}
-	return writeJSON(w, page)
+	return respond.JSON(w, page)
 }
 
 func readSearch(body []byte) (query string, limit int, err error) {

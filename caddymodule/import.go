@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -73,7 +74,7 @@ func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id
 	if err != nil {
 		return &unavailable{err}
 	}
-	return writeJSON(w, openai.NewList(messageObjects(kept, store.Ascending), in.limit, func(m sessionMessage) string { return m.ID }))
+	return respond.JSON(w, openai.NewList(messageObjects(kept, store.Ascending), in.limit, func(m sessionMessage) string { return m.ID }))
 }
 
 // earlierImports is among how many of a session's last messages a retried
@@ -93,7 +94,7 @@ func (g *Gateway) readImport(w http.ResponseWriter, r *http.Request, id string) 
 	if id == "" {
 		return in, openai.Invalid("id", "The session id in the path is empty.")
 	}
-	if in.limit, err = readLimit(r.URL.Query(), maxPage, defaultPage); err != nil {
+	if in.limit, err = readLimit(r.URL.Query(), maxPage, DefaultPage); err != nil {
 		return in, err
 	}
 	body, err := g.readBody(w, r)

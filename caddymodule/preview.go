@@ -7,6 +7,7 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
 )
@@ -57,7 +58,7 @@ func (t *turn) preview(w http.ResponseWriter) error {
 	p.files(t)
 	p.request("request", t, leading, len(t.chat.Messages))
 	p.Parts = append(p.Parts, part{Kind: "request", Tokens: t.besideMessages()})
-	return writeJSON(w, p)
+	return respond.JSON(w, p)
 }
 
 // recalled tells of the quoted messages, in the order of the prompt.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -88,7 +89,7 @@ func (r *readiness) check(ctx context.Context, s store.Store) (index string, err
 
 // Live answers that the process lives.
 func (g *Gateway) Live(w http.ResponseWriter, r *http.Request) {
-	writeBody(g.newReplyWriter(w, r), http.StatusOK, []byte(`{"status":"ok"}`))
+	respond.Body(g.newReplyWriter(w, r), http.StatusOK, []byte(`{"status":"ok"}`))
 }
 
 // Error answers a request that something in front of the gateway has failed for,
@@ -117,7 +118,7 @@ func (g *Gateway) Ready(rw http.ResponseWriter, r *http.Request) {
 		writeError(w, openai.StatusError(http.StatusServiceUnavailable, "The memory store does not answer."))
 		return
 	}
-	_ = writeJSON(w, struct {
+	_ = respond.JSON(w, struct {
 		Status string `json:"status"`
 		Store  string `json:"store"`
 		Index  string `json:"index"`

@@ -6,13 +6,14 @@ import (
 	"net/http"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// reindexed is the reply to POST /files/{id}/reindex.
-type reindexed struct {
+// Reindexed is the reply to POST /files/{id}/reindex.
+type Reindexed struct {
 	ID        string `json:"id"`
 	Object    string `json:"object"` // file.reindex
 	Model     string `json:"model"`  // whose vectors the file has now
@@ -43,7 +44,7 @@ func (g *Gateway) reindex(w http.ResponseWriter, r *http.Request, router http.Ha
 	case err != nil:
 		return &unavailable{err}
 	}
-	return writeJSON(w, reindexed{ID: id, Object: "file.reindex", Model: g.knowledge.Model(), Reindexed: n > 0, Chunks: n})
+	return respond.JSON(w, Reindexed{ID: id, Object: "file.reindex", Model: g.knowledge.Model(), Reindexed: n > 0, Chunks: n})
 }
 
 // reindexError is what the client is told where the router doesn't embed.

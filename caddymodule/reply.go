@@ -1,9 +1,7 @@
 package caddymodule
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"io"
 	"math"
 	"net/http"
@@ -12,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -128,32 +127,11 @@ func (w *replyWriter) ReadFrom(r io.Reader) (int64, error) {
 	return w.responseWriter.ReadFrom(r)
 }
 
-// writeJSON answers with a JSON value.
-func writeJSON(w http.ResponseWriter, v any) error {
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false) // it is no HTML, and people read it
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	writeBody(w, http.StatusOK, body.Bytes())
-	return nil
-}
-
 func writeError(w http.ResponseWriter, e *openai.Error) {
 	if e.Final {
 		w.Header().Set("X-Should-Retry", "false") // which the OpenAI SDKs obey
 	}
-	writeBody(w, e.Status, e.JSON())
-}
-
-// writeBody answers with JSON. The client may be gone: that is nobody's error.
-func writeBody(w http.ResponseWriter, status int, body []byte) {
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body)
+	respond.Body(w, e.Status, e.JSON())
 }
 
 // Interface guards

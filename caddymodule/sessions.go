@@ -11,12 +11,13 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// session is a session object.
-type session struct {
+// SessionObject is a session as the API shows it.
+type SessionObject struct {
 	ID        string `json:"id"`
 	Object    string `json:"object"` // "session"
 	CreatedAt int64  `json:"created_at"`
@@ -54,7 +55,7 @@ func (m sessionMessage) MarshalJSON() ([]byte, error) {
 
 const (
 	maxPage     = 100
-	defaultPage = 20
+	DefaultPage = 20
 )
 
 // dotted matches the path of a session called "." or "..".
@@ -97,10 +98,8 @@ func (g *Gateway) sessions(w *replyWriter, r *http.Request, who caller, path str
 	switch {
 	case nested && sub != "messages":
 		return noSuchPath(r)
-	case nested && r.Method == http.MethodGet && wantsLines(r):
-		return g.ExportMessages(w, r, who.tenant, id)
 	case nested && r.Method == http.MethodGet:
-		return g.ListMessages(w, r, who.tenant, id)
+		return g.Messages(w, r, who.tenant, id)
 	case nested:
 		return notAllowed(w, r, "GET, POST")
 	case r.Method == http.MethodGet:
@@ -131,8 +130,8 @@ func noSuchSession(err error) error {
 	return &unavailable{err}
 }
 
-func sessionObject(s store.Session) session {
-	o := session{
+func sessionObject(s store.Session) SessionObject {
+	o := SessionObject{
 		ID: s.ID, Object: "session", CreatedAt: s.Created.Unix(), UpdatedAt: s.Updated.Unix(),
 		Messages: s.Messages, Tokens: s.Tokens,
 	}
@@ -150,7 +149,7 @@ func (g *Gateway) Session(w http.ResponseWriter, r *http.Request, tenant, id str
 	if err != nil {
 		return noSuchSession(err)
 	}
-	return writeJSON(w, sessionObject(s))
+	return respond.JSON(w, sessionObject(s))
 }
 
 // DeleteSession deletes a session.
@@ -158,13 +157,13 @@ func (g *Gateway) DeleteSession(w http.ResponseWriter, r *http.Request, tenant, 
 	if err := g.shared.DeleteSession(r.Context(), tenant, id); err != nil {
 		return noSuchSession(err)
 	}
-	return writeJSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
+	return respond.JSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
 }
 
 // ListSessions lists a tenant's sessions, page by page.
 func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, tenant string) error {
 	query := r.URL.Query()
-	limit, err := readLimit(query, maxPage, defaultPage)
+	limit, err := readLimit(query, maxPage, DefaultPage)
 	if err != nil {
 		return err
 	}
@@ -175,18 +174,27 @@ func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, tenant st
 	if err != nil {
 		return &unavailable{err}
 	}
-	objects := make([]session, len(found))
+	objects := make([]SessionObject, len(found))
 	for i, s := range found {
 		objects[i] = sessionObject(s)
 	}
-	return writeJSON(w, openai.NewList(objects, limit, func(s session) string { return s.ID }))
+	return respond.JSON(w, openai.NewList(objects, limit, func(s SessionObject) string { return s.ID }))
 }
 
-// ListMessages lists the messages of a session. Message ids are made of the
+// Messages lists the messages of a session, page by page; all of them, as JSON
+// Lines, where the request accepts those.
+func (g *Gateway) Messages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+	if wantsLines(r) {
+		return g.exportMessages(w, r, tenant, id)
+	}
+	return g.listMessages(w, r, tenant, id)
+}
+
+// listMessages lists the messages of a session. Message ids are made of the
 // exchange's place in the session and the message's place in the exchange.
-func (g *Gateway) ListMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+func (g *Gateway) listMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
 	query := r.URL.Query()
-	limit, err := readLimit(query, maxPage, defaultPage)
+	limit, err := readLimit(query, maxPage, DefaultPage)
 	if err != nil {
 		return err
 	}
@@ -222,7 +230,7 @@ func (g *Gateway) ListMessages(w http.ResponseWriter, r *http.Request, tenant, i
 			break
 		}
 	}
-	return writeJSON(w, openai.NewList(messages, limit, func(m sessionMessage) string { return m.ID }))
+	return respond.JSON(w, openai.NewList(messages, limit, func(m sessionMessage) string { return m.ID }))
 }
 
 func messageID(seq int64, at int) string { return fmt.Sprintf("msg_%d_%d", seq, at) }

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/knowledge/extract"
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
@@ -68,7 +69,7 @@ func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Han
 		prepared.Close()
 		work.end()
 		if errors.Is(err, store.ErrExists) {
-			return writeJSON(w, fileObject(file))
+			return respond.JSON(w, fileObject(file))
 		}
 		return err
 	}
@@ -79,7 +80,7 @@ func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Han
 	}
 	object := fileObject(file)
 	object.Metadata = &openai.FileMetadata{Type: prepared.Info.Type, Reader: prepared.Info.Reader}
-	return writeJSON(w, object)
+	return respond.JSON(w, object)
 }
 
 // uploadLate answers an upload that takes long to read: it is kept, and read
@@ -93,7 +94,7 @@ func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http
 		}
 		work.end()
 		if errors.Is(err, store.ErrExists) {
-			return writeJSON(w, fileObject(file))
+			return respond.JSON(w, fileObject(file))
 		}
 		return err
 	}
@@ -107,7 +108,7 @@ func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http
 		}
 		g.report(work.ctx, who.tenant, file.ID, err)
 	}()
-	return writeJSON(w, fileObject(file))
+	return respond.JSON(w, fileObject(file))
 }
 
 // keepFile stores a file that is not indexed yet. With store.ErrExists comes the

@@ -3,6 +3,8 @@ package caddymodule
 import (
 	"net/http"
 	"time"
+
+	"github.com/backstory-proxy/backstory/internal/respond"
 )
 
 const usagePath = "/usage"
@@ -57,5 +59,5 @@ func (g *Gateway) usage(w *replyWriter, r *http.Request, who caller) error {
 		u.Tokens = bounded(w.used, who.plan.TokensPerMonth)
 		u.Tokens.ResetsAt = (thisMonth() + 1).Start().Unix()
 	}
-	return writeJSON(w, u)
+	return respond.JSON(w, u)
 }
