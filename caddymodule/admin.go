@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -34,7 +35,7 @@ func (*Admin) CaddyModule() caddy.ModuleInfo {
 // configuration: after one that couldn't be loaded Caddy leaves that one's admin
 // API in place.
 func (a *Admin) Provision(ctx caddy.Context) error {
-	return RegisterMetrics(ctx.GetMetricsRegistry())
+	return gateway.RegisterMetrics(ctx.GetMetricsRegistry())
 }
 
 // The paths of the admin API.
@@ -81,8 +82,8 @@ func adminServe(w http.ResponseWriter, r *http.Request, serve func(*adminAPI, ht
 
 // adminAPI answers requests of operators.
 type adminAPI struct {
-	gateway *Gateway
-	shared  *Shared
+	gateway *gateway.Gateway
+	shared  *gateway.Shared
 	// duration reads a duration such as 90d.
 	duration func(string) (time.Duration, error)
 }

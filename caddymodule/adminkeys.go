@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -130,7 +131,7 @@ func (a *adminAPI) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err := readAdmin(r, &in); err != nil {
 		return err
 	}
-	if !ValidTenant(in.Tenant) {
+	if !gateway.ValidTenant(in.Tenant) {
 		return adminError(http.StatusBadRequest, "tenant must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	if !a.gateway.HasPlan(in.Plan) {
@@ -161,7 +162,7 @@ const maxKeyName = 256
 
 // putNewKey saves k under a key of its own, and returns that.
 func (a *adminAPI) putNewKey(ctx context.Context, k *store.Key) (key string, err error) {
-	key = NewKey()
+	key = gateway.NewKey()
 	k.Digest = sha256.Sum256([]byte(key))
 	return key, a.shared.PutKey(ctx, *k)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -43,7 +44,7 @@ func (a *adminAPI) adminMessages(w http.ResponseWriter, r *http.Request) error {
 func whose(r *http.Request) (tenant, session string, err error) {
 	query := r.URL.Query()
 	tenant, session = query.Get("tenant"), query.Get("session")
-	if !ValidTenant(tenant) {
+	if !gateway.ValidTenant(tenant) {
 		return "", "", adminError(http.StatusBadRequest, "name the tenant with ?tenant=: 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	return tenant, session, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -74,7 +75,7 @@ func (a *adminAPI) adminTenant(w http.ResponseWriter, r *http.Request) error {
 		return adminNotAllowed(w, r, "DELETE")
 	}
 	tenant := strings.TrimPrefix(r.URL.Path, adminTenants+"/")
-	if !ValidTenant(tenant) {
+	if !gateway.ValidTenant(tenant) {
 		return adminError(http.StatusBadRequest, "a tenant's name is 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	got, err := a.deleteTenant(r.Context(), tenant)

@@ -12,11 +12,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -39,7 +41,7 @@ type App struct {
 	// enterprise (1000 requests per minute), which they may change.
 	Plans map[string]PlanConfig `json:"plans,omitempty"`
 	// What goes into a prompt.
-	Context ContextConfig `json:"context,omitempty"`
+	Context gateway.ContextConfig `json:"context,omitempty"`
 	// The largest chat request, in bytes. Default: 64 MiB.
 	MaxBody int64 `json:"max_body,omitempty"`
 	// The largest upload, in bytes. Default: 100 MiB.
@@ -66,9 +68,9 @@ type App struct {
 
 	opener   StoreOpener
 	embedder embed.Embedder
-	options  Options
-	gateway  *Gateway
-	shared   *Shared // nil until Start has opened it
+	options  gateway.Options
+	gateway  *gateway.Gateway
+	shared   *gateway.Shared // nil until Start has opened it
 	logger   *zap.Logger
 }
 
@@ -125,25 +127,29 @@ func (a *App) Provision(ctx caddy.Context) error {
 	}
 	a.embedder = embedder.(EmbedderProvider).Embedder()
 
-	if err := RegisterMetrics(ctx.GetMetricsRegistry()); err != nil {
+	if err := gateway.RegisterMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
 	if a.options, err = a.gatewayOptions(); err != nil {
 		return err
 	}
-	a.gateway, err = New(a.options)
+	a.gateway, err = gateway.New(a.options)
 	return err
 }
 
+// uploadWait is 0, for the default; tests shorten it.
+var uploadWait time.Duration
+
 // gatewayOptions are those of the configuration.
-func (a *App) gatewayOptions() (o Options, err error) {
-	o = Options{
-		Plans:   make(map[string]Plan, len(a.Plans)),
+func (a *App) gatewayOptions() (o gateway.Options, err error) {
+	o = gateway.Options{
+		Plans:   make(map[string]gateway.Plan, len(a.Plans)),
 		Context: a.Context,
 		MaxBody: a.MaxBody, MaxFile: a.MaxFile, BareModels: a.BareModels,
 		SessionFrom: a.SessionFrom, Origins: a.CORS,
 		Embedder: a.embedder, Sandbox: readers, Logger: a.logger,
-		RequestID: requestID, Original: originalURL, Observe: logStats,
+		UploadWait: uploadWait,
+		RequestID:  requestID, Original: originalURL, Observe: logStats,
 	}
 	for name, p := range a.Plans {
 		o.Plans[name] = p.gateway()
@@ -186,7 +192,7 @@ func (a *App) Cleanup() error {
 		return nil
 	}
 	if caddy.Exiting() {
-		CutOffAll()
+		gateway.CutOffAll()
 	}
 	_, err := stores.Delete(a.opener.Location())
 	return err

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/term"
 
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -35,7 +36,7 @@ func (a *App) bootstrap(ctx context.Context, terminal *os.File) error {
 	if len(known) > 0 {
 		return nil
 	}
-	key := NewKey()
+	key := gateway.NewKey()
 	record := store.Key{
 		Digest:  sha256.Sum256([]byte(key)),
 		Tenant:  firstTenant,

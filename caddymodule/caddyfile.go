@@ -10,6 +10,8 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"github.com/dustin/go-humanize"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 func init() {
@@ -109,7 +111,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		case "plan":
 			err = a.parsePlan(d)
 		case "context":
-			err = a.Context.parse(d)
+			err = parseContext(d, &a.Context)
 		case "max_body":
 			a.MaxBody, err = parseSize(d)
 		case "max_file":
@@ -119,7 +121,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 				err = d.ArgErr()
 			}
 			for _, origin := range a.CORS {
-				if e := CheckOrigin(origin); e != nil {
+				if e := gateway.CheckOrigin(origin); e != nil {
 					err = d.Errf("%v", e)
 				}
 			}
@@ -180,7 +182,7 @@ func (a *App) parseKey(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-func (c *ContextConfig) parse(d *caddyfile.Dispenser) error {
+func parseContext(d *caddyfile.Dispenser, c *gateway.ContextConfig) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
@@ -194,8 +196,8 @@ func (c *ContextConfig) parse(d *caddyfile.Dispenser) error {
 		if err := once(d, seen, option); err != nil {
 			return err
 		}
-		if parse, ok := map[string]func(*caddyfile.Dispenser) error{"model": c.parseModel, "recall": c.parseRecall}[option]; ok {
-			if err := parse(d); err != nil {
+		if parse, ok := map[string]func(*caddyfile.Dispenser, *gateway.ContextConfig) error{"model": parseModel, "recall": parseRecall}[option]; ok {
+			if err := parse(d, c); err != nil {
 				return err
 			}
 			continue
@@ -217,7 +219,7 @@ func (c *ContextConfig) parse(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-func (c *ContextConfig) parseRecall(d *caddyfile.Dispenser) error {
+func parseRecall(d *caddyfile.Dispenser, c *gateway.ContextConfig) error {
 	var arg string
 	if !d.AllArgs(&arg) || arg != "on" && arg != "off" {
 		return d.Err("expected: recall on|off")
@@ -226,7 +228,7 @@ func (c *ContextConfig) parseRecall(d *caddyfile.Dispenser) error {
 	return nil
 }
 
-func (c *ContextConfig) parseModel(d *caddyfile.Dispenser) error {
+func parseModel(d *caddyfile.Dispenser, c *gateway.ContextConfig) error {
 	var pattern, arg string
 	if !d.AllArgs(&pattern, &arg) {
 		return d.Err("expected: model <pattern> <length>")

@@ -15,6 +15,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/dustin/go-humanize/english"
 
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -172,7 +173,7 @@ func reindexFilesCommand(t *filesTask, fl caddycmd.Flags) error {
 	}
 	var files, chunks atomic.Int64
 	err = b.run(t.ctx, fl.Int("jobs"), func(ctx context.Context, i int) error {
-		var done Reindexed
+		var done gateway.Reindexed
 		err := t.post(ctx, "/files/"+url.PathEscape(ids[i])+"/reindex", struct{}{}, &done)
 		if done.Reindexed {
 			files.Add(1)

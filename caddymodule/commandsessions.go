@@ -17,6 +17,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -32,7 +33,7 @@ An export is JSON Lines, one message to a line, as POST /sessions/{id}/messages
 takes them with Content-Type: application/jsonl.`,
 		CobraFunc: func(c *cobra.Command) {
 			list := operate("list --tenant <tenant> [--limit <n>] [--after <session>]", "Lists sessions, the last updated first", cobra.NoArgs, listSessionsCommand)
-			list.Flags().Int("limit", DefaultPage, "How many, at most 100")
+			list.Flags().Int("limit", gateway.DefaultPage, "How many, at most 100")
 			list.Flags().String("after", "", "The session that they follow")
 			show := operate("show --tenant <tenant> <session>", "Shows a session and what was said in it", cobra.ExactArgs(1), showSessionCommand)
 			rm := operate("rm --tenant <tenant> <session>...", "Deletes sessions", cobra.MinimumNArgs(1), removeSessionsCommand)
@@ -56,7 +57,7 @@ func sessionsURI(path string, fl caddycmd.Flags, parameters ...string) string {
 }
 
 func listSessionsCommand(o *operator, fl caddycmd.Flags) error {
-	var list openai.List[SessionObject]
+	var list openai.List[gateway.SessionObject]
 	uri := sessionsURI(adminSessions, fl, "limit", strconv.Itoa(fl.Int("limit")), "after", fl.String("after"))
 	if shown, err := o.call(http.MethodGet, uri, nil, &list); err != nil || shown {
 		return err
@@ -73,7 +74,7 @@ func listSessionsCommand(o *operator, fl caddycmd.Flags) error {
 	return err
 }
 
-func expires(s *SessionObject) string {
+func expires(s *gateway.SessionObject) string {
 	if s.ExpiresAt == nil {
 		return "never"
 	}
@@ -81,7 +82,7 @@ func expires(s *SessionObject) string {
 }
 
 func showSessionCommand(o *operator, fl caddycmd.Flags) error {
-	var s SessionObject
+	var s gateway.SessionObject
 	if shown, err := o.call(http.MethodGet, sessionsURI(adminSessions, fl, "session", fl.Arg(0)), nil, &s); err != nil || shown {
 		return err
 	}
@@ -143,7 +144,7 @@ func (o *operator) export(fl caddycmd.Flags) (io.ReadCloser, error) {
 		return nil, err
 	}
 	reply, err := caddycmd.AdminAPIRequest(address, http.MethodGet, sessionsURI(adminMessages, fl, "session", fl.Arg(0)),
-		http.Header{"Accept": {LinesType}}, nil)
+		http.Header{"Accept": {gateway.LinesType}}, nil)
 	if err != nil {
 		return nil, explainAdmin(address, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 func init() {
@@ -53,7 +55,7 @@ type router struct{ next caddyhttp.Handler }
 // request state of its own: that of the client's request, which may be under way
 // at the same time, isn't synchronised.
 func (n router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if IsOwn(r) {
+	if gateway.IsOwn(r) {
 		server, _ := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server)
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, server)
 	}
@@ -61,7 +63,7 @@ func (n router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		return
 	}
-	failure := &RouterError{Err: err}
+	failure := &gateway.RouterError{Err: err}
 	var handler caddyhttp.HandlerError
 	if errors.As(err, &handler) {
 		failure.Status = handler.StatusCode
@@ -69,7 +71,7 @@ func (n router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			failure.Err = handler.Err
 		}
 	}
-	Fail(w, failure)
+	gateway.Fail(w, failure)
 }
 
 // requestID is Caddy's id of the request that a context belongs to.
@@ -95,7 +97,7 @@ func logRequestID(r *http.Request) {
 }
 
 // logStats adds to the access log what the gateway knows of a request.
-func logStats(r *http.Request, s *Stats) {
+func logStats(r *http.Request, s *gateway.Stats) {
 	if s.RouterRequestID != "" {
 		logFields(r).Set(zap.String("router_request_id", s.RouterRequestID))
 	}

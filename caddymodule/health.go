@@ -6,6 +6,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 func init() {
@@ -55,7 +57,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhtt
 // Errors answers with Caddy's own errors in the shape of the OpenAI API, for
 // use in handle_errors.
 type Errors struct {
-	gateway *Gateway
+	gateway *gateway.Gateway
 }
 
 // CaddyModule returns the Caddy module information.
@@ -67,7 +69,7 @@ func (*Errors) CaddyModule() caddy.ModuleInfo {
 func (e *Errors) Provision(ctx caddy.Context) error {
 	app, err := ctx.AppIfConfigured("backstory")
 	if errors.Is(err, caddy.ErrNotConfigured) {
-		e.gateway, err = New(Options{RequestID: requestID})
+		e.gateway, err = gateway.New(gateway.Options{RequestID: requestID})
 		return err
 	}
 	if err != nil {

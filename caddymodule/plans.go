@@ -7,6 +7,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 // PlanConfig is what a tenant may do.
@@ -30,8 +32,8 @@ type PlanConfig struct {
 	Models []string `json:"models,omitempty"`
 }
 
-func (p *PlanConfig) gateway() Plan {
-	return Plan{
+func (p *PlanConfig) gateway() gateway.Plan {
+	return gateway.Plan{
 		RequestsPerMinute: p.RequestsPerMinute, TokensPerMonth: p.TokensPerMonth,
 		Files: p.Files, FileSize: p.FileSize, Storage: p.Storage,
 		SessionsTTL: time.Duration(p.SessionsTTL), Models: p.Models,

@@ -8,6 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 // KeyConfig is a service key in the configuration.
@@ -23,10 +25,10 @@ type KeyConfig struct {
 }
 
 // expandKeys replaces the placeholders of service keys. No error quotes one.
-func expandKeys(configs []KeyConfig, logger *zap.Logger) ([]Key, error) {
-	keys := make([]Key, len(configs))
+func expandKeys(configs []KeyConfig, logger *zap.Logger) ([]gateway.Key, error) {
+	keys := make([]gateway.Key, len(configs))
 	for i, c := range configs {
-		keys[i] = Key{Tenant: c.Tenant, Plan: c.Plan}
+		keys[i] = gateway.Key{Tenant: c.Tenant, Plan: c.Plan}
 		variable, unset := unsetVariable(c.Key)
 		if unset {
 			logger.Info("no service key from the environment", zap.String("variable", variable))

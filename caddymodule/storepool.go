@@ -6,6 +6,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 // stores are the open stores by location, shared by all configurations that
@@ -13,15 +15,15 @@ import (
 var stores = caddy.NewUsagePool()
 
 // pooled is a store in the pool.
-type pooled struct{ *Shared }
+type pooled struct{ *gateway.Shared }
 
-func (a *App) openShared(ctx context.Context) (*Shared, error) {
+func (a *App) openShared(ctx context.Context) (*gateway.Shared, error) {
 	v, _, err := stores.LoadOrNew(a.opener.Location(), func() (caddy.Destructor, error) {
 		s, err := a.opener.Open(ctx, a.embedder)
 		if err != nil {
 			return nil, err
 		}
-		shared, err := Share(ctx, s, a.journalOptions(), journalLogger)
+		shared, err := gateway.Share(ctx, s, a.journalOptions(), journalLogger)
 		if err != nil {
 			return nil, err
 		}
@@ -73,8 +75,8 @@ func (a *App) journalPath() string {
 
 // journalOptions say where the journal of the store is. One that nobody asked for
 // by name may fail to open: a proxy that has run without goes on so.
-func (a *App) journalOptions() JournalOptions {
-	o := JournalOptions{Path: a.journalPath(), Location: a.opener.Location(), Optional: a.Journal == ""}
+func (a *App) journalOptions() gateway.JournalOptions {
+	o := gateway.JournalOptions{Path: a.journalPath(), Location: a.opener.Location(), Optional: a.Journal == ""}
 	if named, ok := a.opener.(dataNamer); ok {
 		o.Location = named.Data()
 	}

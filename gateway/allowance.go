@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/prompt"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// thisMonth is the month that tokens are counted in.
+func thisMonth() store.Month { return store.MonthOf(time.Now()) }
+
+// checkAllowance refuses a request for a model when the month's tokens are used
+// up. Requests under way aren't known yet: what runs at once may go beyond the
+// allowance together.
+func (w *replyWriter) checkAllowance(p *Plan, used int64) error {
+	if p.TokensPerMonth == 0 || used < p.TokensPerMonth {
+		return nil
+	}
+	w.Header().Set("X-Should-Retry", "false") // an SDK would try again
+	return &openai.Error{
+		Status: http.StatusTooManyRequests, Type: openai.CodeInsufficientQuota, Code: openai.CodeInsufficientQuota,
+		Message: "You exceeded your plan's allowance of tokens for this month. It begins anew on " +
+			(thisMonth() + 1).Start().Format("2006-01-02") + " (UTC).",
+	}
+}
+
+// used is what the reply costs the tenant: what the router says, else what we
+// count. A reply of which nothing came costs nothing.
+func (t *turn) used(reply *openai.Reply) store.Used {
+	if t.month == 0 {
+		return store.Used{}
+	}
+	n := int64(reply.Usage.Prompt) + int64(reply.Usage.Completion)
+	if n == 0 && (reply.Message != nil || reply.Truncated) {
+		n = int64(t.promptTokens())
+		if reply.Message != nil {
+			answer := openai.ParseMessage(reply.Message)
+			n += int64(t.model.Raise(prompt.MessageTokens(&answer, t.count)))
+		}
+	}
+	return store.Used{Month: t.month, Tokens: n}
+}
+
+// promptTokens is what was sent upstream.
+func (t *turn) promptTokens() int {
+	if t.plan.Tokens > 0 {
+		return t.plan.Tokens
+	}
+	return t.requestTokens()
+}
+
+// use counts the tokens of a reply that isn't saved.
+func (t *turn) use(ctx context.Context, reply *openai.Reply) {
+	t.gateway.use(ctx, t.tenant, t.id, t.used(reply))
+}
+
+// use counts tokens. A failure is logged, and costs the operator that much: the
+// client has its answer.
+func (g *Gateway) use(ctx context.Context, tenant, id string, u store.Used) {
+	if u.Tokens < 1 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	if err := g.shared.AddUsage(ctx, tenant, u); err != nil {
+		g.logger.Error("tokens were not counted", zap.String("request_id", id), zap.Int64("tokens", u.Tokens), zap.Error(err))
+	}
+}

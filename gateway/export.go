@@ -1,0 +1,103 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// LinesType is the media type of an export: JSON Lines.
+const LinesType = "application/jsonl"
+
+// wantsLines reports whether a request asks for JSON Lines.
+func wantsLines(r *http.Request) bool {
+	for accept := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {
+		if isLines(accept) {
+			return true
+		}
+	}
+	return false
+}
+
+// isLines reports whether a media type is that of JSON Lines, by any of its
+// names.
+func isLines(mediaType string) bool {
+	name, _, err := mime.ParseMediaType(mediaType)
+	return err == nil && (name == LinesType || name == "application/x-ndjson" || name == "application/x-jsonlines")
+}
+
+// exportMessages answers with all messages of a session, oldest first, one to a
+// line, as an import takes them. Not much of the session is in memory at once.
+func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+	for _, name := range []string{"limit", "after", "order"} {
+		if r.URL.Query().Has(name) {
+			return openai.Invalid(name, "'%s' is for pages. As %s a session comes whole, oldest message first.", name, LinesType)
+		}
+	}
+	begun := false
+	begin := func() {
+		if !begun {
+			begun = true
+			w.Header().Set("Content-Type", LinesType)
+			w.WriteHeader(http.StatusOK)
+		}
+	}
+	var lines bytes.Buffer
+	err := store.EachExchange(r.Context(), g.shared, tenant, id, func(list []store.Exchange) error {
+		begin()
+		lines.Reset()
+		for i := range list {
+			if err := appendLines(&lines, &list[i]); err != nil {
+				return err
+			}
+		}
+		_, err := w.Write(lines.Bytes())
+		return err
+	})
+	if err != nil && begun {
+		if r.Context().Err() == nil {
+			g.logger.Error("an export broke off", zap.Error(err))
+		}
+		panic(http.ErrAbortHandler) // or what there is would pass for the whole
+	}
+	if err != nil {
+		return noSuchSession(err)
+	}
+	begin()
+	return nil
+}
+
+// appendLines writes the messages of an exchange.
+func appendLines(to *bytes.Buffer, e *store.Exchange) error {
+	for i := range e.Messages {
+		m := &e.Messages[i]
+		line := append([]byte(`{"created_at":`), seconds(e.SaidAt(i))...)
+		gjson.ParseBytes(m.JSON).ForEach(func(key, v gjson.Result) bool {
+			if key.String() != "created_at" {
+				line = append(append(append(append(line, ','), key.Raw...), ':'), v.Raw...)
+			}
+			return true
+		})
+		// A message may have come in several lines.
+		if err := json.Compact(to, append(line, '}')); err != nil {
+			return err
+		}
+		to.WriteByte('\n')
+	}
+	return nil
+}
+
+// seconds writes a time as Unix seconds, to the millisecond.
+func seconds(t time.Time) string {
+	return strconv.FormatFloat(float64(t.UnixMilli())/1000, 'f', -1, 64)
+}

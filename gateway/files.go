@@ -1,0 +1,209 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/internal/respond"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// files is the OpenAI Files API, and a search beside it. rest is the path
+// behind "/files/".
+func (g *Gateway) files(w *replyWriter, r *http.Request, router http.Handler, who caller, rest string) error {
+	id, sub, nested := strings.Cut(rest, "/")
+	switch {
+	case rest == "" && r.Method == http.MethodPost:
+		return g.upload(w, r, router, who)
+	case rest == "" && r.Method == http.MethodGet:
+		return g.listFiles(w, r, who)
+	case rest == "search" && r.Method == http.MethodPost:
+		return g.searchFiles(w, r, router, who)
+	case rest == "":
+		return notAllowed(w, r, "GET, POST")
+	case nested && sub == "content" && r.Method == http.MethodGet:
+		return g.content(w, r, who, id)
+	case nested && sub == "reindex":
+		return g.reindex(w, r, router, who, id)
+	case !nested && r.Method == http.MethodGet:
+		f, err := g.shared.File(r.Context(), who.tenant, id)
+		if err != nil {
+			return noSuchFile(err, id)
+		}
+		return respond.JSON(w, fileObject(f))
+	case !nested && r.Method == http.MethodDelete:
+		if err := g.shared.DeleteFile(r.Context(), who.tenant, id); err != nil {
+			return noSuchFile(err, id)
+		}
+		return respond.JSON(w, openai.Deleted{ID: id, Object: "file", Deleted: true})
+	case nested && sub != "content":
+		return noSuchPath(r)
+	}
+	return notAllowed(w, r, "GET, DELETE")
+}
+
+func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
+	w.Header().Set("Allow", allowed)
+	return openai.StatusError(http.StatusMethodNotAllowed, "Not allowed to %s on %s.", r.Method, r.URL.Path)
+}
+
+func noSuchPath(r *http.Request) error {
+	return openai.StatusError(http.StatusNotFound, "Unknown request URL: %s %s.", r.Method, r.URL.Path)
+}
+
+// noSuchFile names the file where it wasn't found; other errors are the
+// store's.
+func noSuchFile(err error, id string) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return &openai.Error{
+			Status: http.StatusNotFound, Type: openai.TypeInvalidRequest, Param: "id",
+			Message: "No such File object: " + id,
+		}
+	}
+	return &unavailable{err}
+}
+
+func fileObject(f store.File) openai.File {
+	return openai.File{
+		ID: f.ID, Object: "file", Bytes: f.Bytes, CreatedAt: f.Created.Unix(), Filename: f.Name,
+		Purpose: f.Purpose, Status: string(f.Status), StatusDetails: f.Reason,
+	}
+}
+
+const maxListed = 10_000 // OpenAI's bound and default
+
+func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who caller) error {
+	query := r.URL.Query()
+	limit, err := readLimit(query, maxListed, maxListed)
+	if err != nil {
+		return err
+	}
+	order, err := readOrder(query)
+	if err != nil {
+		return err
+	}
+	found, err := g.shared.ListFiles(r.Context(), who.tenant, store.FileQuery{
+		Purpose: query.Get("purpose"), After: query.Get("after"), Limit: limit + 1, Order: order,
+	})
+	if errors.Is(err, store.ErrNotFound) {
+		return openai.Invalid("after", "There is no file with the id given in 'after'.")
+	}
+	if err != nil {
+		return &unavailable{err}
+	}
+	objects := make([]openai.File, len(found))
+	for i, f := range found {
+		objects[i] = fileObject(f)
+	}
+	return respond.JSON(w, openai.NewList(objects, limit, func(f openai.File) string { return f.ID }))
+}
+
+// readLimit reads the page size of a listing.
+func readLimit(query url.Values, most, unset int) (int, error) {
+	text := query.Get("limit")
+	if text == "" {
+		return unset, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, openai.Invalid("limit", "Invalid value for 'limit': expected an integer from 1 to %d.", most)
+	}
+	return n, nil
+}
+
+func readOrder(query url.Values) (store.Order, error) {
+	switch query.Get("order") {
+	case "", "desc":
+		return store.Descending, nil
+	case "asc":
+		return store.Ascending, nil
+	}
+	return false, openai.Invalid("order", "Invalid value for 'order': expected 'asc' or 'desc'.")
+}
+
+// content answers with the original, byte for byte. It is shown by no browser:
+// what a tenant uploaded must not run as a page of this site.
+func (g *Gateway) content(w http.ResponseWriter, r *http.Request, who caller, id string) error {
+	f, err := g.shared.File(r.Context(), who.tenant, id)
+	if err != nil {
+		return noSuchFile(err, id)
+	}
+	content, err := g.shared.Content(r.Context(), who.tenant, id)
+	if err != nil {
+		return noSuchFile(err, id)
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Length", strconv.Itoa(len(content)))
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(content) // the client may be gone: that is nobody's error
+	return nil
+}
+
+const (
+	maxFound     = 50 // OpenAI's bound for a vector store search, and
+	defaultFound = 10 // its default
+	maxQueryBody = 64 << 10
+)
+
+// searchFiles shows what retrieval finds.
+func (g *Gateway) searchFiles(w http.ResponseWriter, r *http.Request, router http.Handler, who caller) error {
+	if err := openBody(w, r, maxQueryBody); err != nil {
+		return err
+	}
+	body, err := io.ReadAll(r.Body)
+	if err := bodyError(err); err != nil {
+		return err
+	}
+	query, limit, err := readSearch(body)
+	if err != nil {
+		return err
+	}
+	result, err := g.knowledge.Search(r.Context(), newUpstream(r, router), who.tenant, query, limit)
+	if err != nil {
+		return &unavailable{err}
+	}
+	page := openai.SearchResults{
+		Object: "vector_store.search_results.page", SearchQuery: query,
+		Data: make([]openai.SearchResult, len(result.Hits)), Degraded: result.Degraded,
+	}
+	for i, h := range result.Hits {
+		page.Data[i] = openai.SearchResult{
+			FileID: h.FileID, Filename: h.Filename, Score: h.Score, Attributes: map[string]any{},
+			Content: []openai.Text{{Type: "text", Text: h.Chunk.Text}},
+			Chunk:   h.Chunk.N, Section: h.Chunk.Section, Page: h.Chunk.Page,
+		}
+	}
+	return respond.JSON(w, page)
+}
+
+func readSearch(body []byte) (query string, limit int, err error) {
+	if err := openai.CheckJSON(body); err != nil {
+		return "", 0, err
+	}
+	if !gjson.ParseBytes(body).IsObject() {
+		return "", 0, openai.Invalid("", "The request body must be a JSON object.")
+	}
+	q := gjson.GetBytes(body, "query")
+	if q.Type != gjson.String || strings.TrimSpace(q.Str) == "" {
+		return "", 0, openai.Invalid("query", "Missing or invalid 'query': expected a non-empty string.")
+	}
+	limit = defaultFound
+	if l := gjson.GetBytes(body, "limit"); l.Type != gjson.Null {
+		if l.Type != gjson.Number || l.Num != float64(int(l.Num)) || l.Num < 1 || l.Num > maxFound {
+			return "", 0, openai.Invalid("limit", "Invalid value for 'limit': expected an integer from 1 to %d.", maxFound)
+		}
+		limit = int(l.Num)
+	}
+	return q.Str, limit, nil
+}

@@ -1,0 +1,265 @@
+// Package gateway is Backstory's HTTP API in front of a model router: chat
+// completions with memory and files, the Files and Sessions APIs, usage, health.
+// It knows no web server: Gateway.Serve is given each request together with the
+// http.Handler that leads to the router.
+//
+// A chat request's way is told in chat.go. What goes into a prompt is decided in
+// package prompt; what of a session a request carries, in package memory; what
+// files say, in package knowledge.
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/knowledge"
+	"github.com/backstory-proxy/backstory/knowledge/sandbox"
+	"github.com/backstory-proxy/backstory/store"
+	"github.com/backstory-proxy/backstory/tokens"
+)
+
+// Options configure a Gateway. Sizes and counts that are 0 have the defaults
+// named; the other fields have none that matters.
+type Options struct {
+	// Keys are service keys, beside those in the store.
+	Keys []Key
+	// Plans by name, beside free (10), pro (100), premium (500) and enterprise
+	// (1000 requests per minute), which they may change.
+	Plans map[string]Plan
+	// Context says how much goes into a prompt.
+	Context ContextConfig
+	// MaxBody is the largest chat request, in bytes. Default: 64 MiB.
+	MaxBody int64
+	// MaxFile is the largest upload, in bytes. Default: 100 MiB.
+	MaxFile int64
+	// UploadWait is how long the reply to an upload waits for the file to be
+	// searchable. Default: 25 s.
+	UploadWait time.Duration
+	// BareModels says whether models may be named without a provider.
+	BareModels bool
+	// RouterKey is the operator's key of the model router. With it, clients
+	// may send their service key alone, as Authorization: Bearer; this key goes
+	// to the router in its place, with requests that ask a model.
+	RouterKey string
+	// SessionFrom is where a request names its session, if it has no sessionId
+	// and no X-Backstory-Session-Id: the first of these that says something.
+	// body:<path.to.field> or header:<Name>.
+	SessionFrom []string
+	// Origins of browser apps that may call, such as https://app.example, or *
+	// for all.
+	Origins []string
+	// Embedder makes the vectors of files and questions.
+	Embedder embed.Embedder
+	// Sandbox reads the files that are uploaded.
+	Sandbox *sandbox.Reader
+	Logger  *zap.Logger
+
+	// RequestID is the id of the request that a context belongs to. Default:
+	// a random one for each request.
+	RequestID func(context.Context) string
+	// Original is the URL of a request as the client sent it, where something
+	// in front has rewritten it. Default: the request's own.
+	Original func(*http.Request) *url.URL
+	// Observe is called when the reply to a request has ended.
+	Observe func(*http.Request, *Stats)
+}
+
+// Key is a service key of the configuration.
+type Key struct {
+	// Key is the secret itself. Empty with Unset: there is none, and only the
+	// rest is checked.
+	Key   string
+	Unset bool
+	// Tenant whom the key belongs to: 1 to 64 of a-z, 0-9, '.', '_', '-'.
+	Tenant string
+	// Plan is the name of the plan.
+	Plan string
+}
+
+// Gateway is the HTTP API in front of a model router: it checks the service key,
+// counts the request, answers what is its own (files, sessions), gives chat
+// requests their context, and hands everything else to the router.
+//
+// It takes the paths of the OpenAI API without their base.
+type Gateway struct {
+	options  Options
+	keys     *keyring
+	models   *modelLengths
+	counts   *tokens.Cache
+	refusals refusals
+	cors     *cors                 // nil: browsers aren't told of origins
+	meters   map[string]*planMeter // by plan; "" for requests of none
+	logger   *zap.Logger
+
+	sessionSources []sessionSource
+
+	// ready is closed when Start was called, with the store or with startErr.
+	// Requests may come before.
+	ready     chan struct{}
+	startErr  error
+	readiness readiness
+	router    routerState
+	shared    *Shared
+	knowledge *knowledge.Service
+}
+
+// The defaults of Options.
+const (
+	defaultMaxBody = 64 << 20
+	defaultMaxFile = 100 << 20
+	// An uploader's patience (contract, section 6).
+	defaultUploadWait = 25 * time.Second
+)
+
+// countedTexts is how many texts' token counts are remembered: about 1 MB.
+const countedTexts = 8192
+
+// New makes a Gateway. Requests wait until it is started.
+func New(o Options) (*Gateway, error) {
+	if o.MaxBody == 0 {
+		o.MaxBody = defaultMaxBody
+	}
+	if o.MaxFile == 0 {
+		o.MaxFile = defaultMaxFile
+	}
+	if o.UploadWait == 0 {
+		o.UploadWait = defaultUploadWait
+	}
+	if o.Logger == nil {
+		o.Logger = zap.NewNop()
+	}
+	o.Context.setDefaults()
+	plans := defaultPlans()
+	for name, p := range o.Plans {
+		plans[name] = p
+	}
+	g := &Gateway{
+		options: o,
+		models:  newModelLengths(o.Context),
+		counts:  tokens.NewCache(countedTexts),
+		cors:    newCORS(o.Origins),
+		meters:  newPlanMeters(plans),
+		logger:  o.Logger,
+		ready:   make(chan struct{}),
+	}
+	if o.RequestID == nil {
+		g.options.RequestID = requestIDOf
+	}
+	var err error
+	if g.keys, err = newKeyring(o.Keys, plans); err != nil {
+		return nil, err
+	}
+	if err := checkRouterKey(o.RouterKey, g.keys); err != nil {
+		return nil, err
+	}
+	for _, text := range o.SessionFrom {
+		source, err := parseSessionSource(text)
+		if err != nil {
+			return nil, err
+		}
+		g.sessionSources = append(g.sessionSources, source)
+	}
+	return g, nil
+}
+
+// Validate checks the options.
+func (o *Options) Validate() error {
+	for name, p := range o.Plans {
+		if name == "" {
+			return fmt.Errorf("a plan has an empty name")
+		}
+		if err := p.validate(); err != nil {
+			return fmt.Errorf("plan %s: %w", name, err)
+		}
+	}
+	if o.MaxBody < 0 || o.MaxFile < 0 {
+		return fmt.Errorf("max_body and max_file must be positive")
+	}
+	for _, origin := range o.Origins {
+		if err := CheckOrigin(origin); err != nil {
+			return err
+		}
+	}
+	return o.Context.validate()
+}
+
+// Start lets the requests in, to the store. With an error in place of it they are
+// refused.
+func (g *Gateway) Start(shared *Shared, err error) {
+	if err == nil {
+		g.shared = shared
+		g.knowledge = knowledge.New(shared, shared, g.options.Embedder, knowledge.Options{Count: tokens.O200K().Count, Sandbox: g.options.Sandbox})
+	}
+	g.startErr = err
+	close(g.ready)
+}
+
+// waitReady waits until the store is open.
+func (g *Gateway) waitReady(ctx context.Context) error {
+	select {
+	case <-g.ready:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if g.startErr != nil {
+		return &unavailable{g.startErr}
+	}
+	return nil
+}
+
+// Shared is the store, once it is open: nil where it couldn't be opened, or ctx
+// ended before it was.
+func (g *Gateway) Shared(ctx context.Context) *Shared {
+	if g.waitReady(ctx) != nil {
+		return nil
+	}
+	return g.shared
+}
+
+// ConfiguredKeys are the service keys of the configuration, in no order.
+func (g *Gateway) ConfiguredKeys() []store.Key {
+	return slices.Collect(maps.Values(g.keys.configured))
+}
+
+// Configured reports whether a service key stands in the configuration.
+func (g *Gateway) Configured(digest [32]byte) bool {
+	_, ok := g.keys.configured[digest]
+	return ok
+}
+
+// HasPlan reports whether there is a plan of this name.
+func (g *Gateway) HasPlan(name string) bool {
+	_, ok := g.keys.plans[name]
+	return ok
+}
+
+// ForgetKey has a key be looked up again, because it was changed.
+func (g *Gateway) ForgetKey(digest [32]byte) { g.keys.known.Remove(digest) }
+
+// ForgetKeys is ForgetKey for all keys.
+func (g *Gateway) ForgetKeys() { g.keys.known.Purge() }
+
+// requestIDKey is the key under which a context has the id of its request, where
+// nobody else gives one.
+type requestIDKey struct{}
+
+func requestIDOf(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}
+
+// Handler is the API in front of the router that is given.
+func (g *Gateway) Handler(router http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.Serve(w, r.WithContext(context.WithValue(r.Context(), requestIDKey{}, rand.Text())), router)
+	})
+}

@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// refusals remember tenants that have used up their rate, until the next of
+// their requests would be allowed. Nothing can make that earlier, so a request
+// that comes before is refused without asking the store, and without its body
+// being read.
+type refusals struct{ tenants sync.Map } // tenant to refusal
+
+type refusal struct {
+	limit           int
+	next, untouched time.Time // when a request will be allowed, and all of them
+}
+
+// of returns the refusal of a tenant's request, where it is known.
+func (r *refusals) of(who caller, now time.Time) (store.Rate, bool) {
+	v, ok := r.tenants.Load(who.tenant)
+	if !ok {
+		return store.Rate{}, false
+	}
+	known := v.(refusal)
+	if known.limit != who.plan.RequestsPerMinute || !now.Before(known.next) {
+		r.tenants.CompareAndDelete(who.tenant, known)
+		return store.Rate{}, false
+	}
+	return store.Rate{Limit: known.limit, Reset: known.untouched.Sub(now), RetryAfter: known.next.Sub(now)}, true
+}
+
+// admit keeps a rate for the reply's headers, and refuses the request where it
+// is used up.
+func (g *Gateway) admit(w *replyWriter, who caller, rate store.Rate) error {
+	if !rate.Allowed {
+		now := time.Now()
+		g.refusals.tenants.Store(who.tenant, refusal{who.plan.RequestsPerMinute, now.Add(rate.RetryAfter), now.Add(rate.Reset)})
+	}
+	return w.setRate(rate)
+}
+
+// count counts a request against its tenant's rate.
+func (g *Gateway) count(w *replyWriter, r *http.Request, who caller) error {
+	w.seen.begin(stageGather)
+	rate, err := g.take(r, w, who)
+	w.seen.end(stageGather)
+	if err != nil {
+		return &unavailable{err}
+	}
+	return g.admit(w, who, rate)
+}
+
+// take counts the request, and with the same trip learns what the tenant has
+// used where its plan has an allowance.
+func (g *Gateway) take(r *http.Request, w *replyWriter, who caller) (store.Rate, error) {
+	if who.plan.TokensPerMonth == 0 {
+		return g.shared.Take(r.Context(), who.tenant, who.plan.RequestsPerMinute)
+	}
+	gathered, err := g.shared.Gather(r.Context(), store.GatherRequest{
+		Tenant: who.tenant, Limit: who.plan.RequestsPerMinute, Month: thisMonth(),
+	})
+	w.used = gathered.Used
+	return gathered.Rate, err
+}

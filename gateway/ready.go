@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/backstory-proxy/backstory/internal/respond"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+const (
+	// readyTimeout is how long the store may take to answer.
+	readyTimeout = 2 * time.Second
+	// readyFresh is how long an answer is good: anyone may ask.
+	readyFresh = time.Second
+)
+
+// readiness answers GET /readyz. Only a store that doesn't answer makes a proxy
+// unfit: without its index it still has memory, and what the router lacks no
+// other proxy has.
+type readiness struct {
+	mu    sync.Mutex
+	until time.Time
+	store error
+	index string
+}
+
+// What is told of a part.
+const (
+	partOK          = "ok"
+	partFailing     = "failing"
+	partUnreachable = "unreachable"
+	partUnknown     = "unknown"
+)
+
+// routerState is how the last request to the router ended. It isn't asked for
+// its own sake: it has no address that needs no key, and how its upstreams are
+// doing is reverse_proxy's to know.
+type routerState struct{ v atomic.Int32 }
+
+const (
+	routerUnknown int32 = iota
+	routerOK
+	routerUnreachable
+)
+
+// saw takes in how a request ended that went to the router.
+func (s *routerState) saw(seen *Stats) {
+	if seen.took[stageRouter] == 0 || seen.outcome == outcomeClientClosed {
+		return
+	}
+	now := routerOK
+	if seen.outcome == outcomeUnreachable {
+		now = routerUnreachable
+	}
+	if s.v.Load() != now {
+		s.v.Store(now)
+	}
+}
+
+func (s *routerState) String() string {
+	return [...]string{partUnknown, partOK, partUnreachable}[s.v.Load()]
+}
+
+// check asks the store and its index, unless that was done just now. Who asks
+// meanwhile waits for the answer.
+func (r *readiness) check(ctx context.Context, s store.Store) (index string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Now().Before(r.until) {
+		return r.index, r.store
+	}
+	// Whoever asked may go away; the answer is for others, too.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
+	r.store, r.index = s.Ping(ctx), partOK
+	// Nobody is called that: it finds nothing, in the way of a search that would.
+	if _, err := s.SearchText(ctx, "-", []string{"ready"}, 1); err != nil && !errors.Is(err, store.ErrFilesOff) {
+		r.index = partFailing
+	}
+	r.until = time.Now().Add(readyFresh)
+	return r.index, r.store
+}
+
+// Live answers that the process lives.
+func (g *Gateway) Live(w http.ResponseWriter, r *http.Request) {
+	respond.Body(g.newReplyWriter(w, r), http.StatusOK, []byte(`{"status":"ok"}`))
+}
+
+// Error answers a request that something in front of the gateway has failed for,
+// in the shape of the OpenAI API.
+func (g *Gateway) Error(w http.ResponseWriter, r *http.Request, status int) {
+	if r.Context().Err() != nil {
+		status = statusClientClosed
+	}
+	rw := g.newReplyWriter(w, r)
+	rw.cors = g.cors
+	writeError(rw, openai.StatusError(status, "%s", statusMessage(status)))
+}
+
+// Ready answers whether this proxy can serve: 503 where its store doesn't
+// answer.
+func (g *Gateway) Ready(rw http.ResponseWriter, r *http.Request) {
+	w := g.newReplyWriter(rw, r)
+	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
+	defer cancel()
+	if err := g.waitReady(ctx); err != nil {
+		writeError(w, openai.StatusError(http.StatusServiceUnavailable, "Backstory is starting."))
+		return
+	}
+	index, err := g.readiness.check(r.Context(), g.shared)
+	if err != nil {
+		writeError(w, openai.StatusError(http.StatusServiceUnavailable, "The memory store does not answer."))
+		return
+	}
+	_ = respond.JSON(w, struct {
+		Status string `json:"status"`
+		Store  string `json:"store"`
+		Index  string `json:"index"`
+		Router string `json:"router"`
+	}{partOK, partOK, index, g.router.String()})
+}

@@ -1,0 +1,82 @@
+package gateway
+
+import (
+	"errors"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/backstory-proxy/backstory/openai"
+)
+
+// checkRouterKey refuses an operator's router key that can't be one. The key
+// itself never stands in an error.
+func checkRouterKey(key string, keys *keyring) error {
+	switch {
+	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("router_key holds a character that no header takes")
+	case key != "" && keys.ours(key):
+		return errors.New("router_key is a service key: it would be sent to the model router")
+	}
+	return nil
+}
+
+// authenticateOne checks a request that carries one key: the service key,
+// where clients have the router's. The operator's router key takes its place.
+func (g *Gateway) authenticateOne(r *http.Request) (caller, error) {
+	key, ok := "", false
+	if values := r.Header.Values("Authorization"); len(values) == 1 {
+		var scheme string
+		scheme, key, ok = strings.Cut(values[0], " ")
+		key = strings.TrimSpace(key)
+		ok = ok && key != "" && strings.EqualFold(scheme, "Bearer")
+	}
+	if !ok {
+		return caller{}, openai.StatusError(http.StatusUnauthorized,
+			"You didn't provide a key. Send your service key in the header Authorization: Bearer …")
+	}
+	found, plan, err := g.keys.lookup(r.Context(), g.shared, key)
+	if errors.Is(err, errBadKey) {
+		return caller{}, openai.StatusError(http.StatusUnauthorized,
+			"Incorrect service key provided in Authorization. A key of the model router needs a service key beside it, in the header serviceKey.")
+	}
+	if err != nil {
+		return caller{}, &unavailable{err}
+	}
+	r.Header.Set("Authorization", "Bearer "+g.options.RouterKey)
+	return caller{tenant: found.Tenant, plan: plan, planName: found.Plan, onOperator: true}, nil
+}
+
+// asksAModel are the paths that may be posted to with the operator's key.
+var asksAModel = map[string]bool{
+	"/completions": true, "/embeddings": true, "/responses": true, "/moderations": true, "/rerank": true,
+	"/audio/speech": true, "/audio/transcriptions": true, "/audio/translations": true,
+	"/images/generations": true, "/images/edits": true, "/images/variations": true,
+}
+
+// checkOperators refuses a request that must not go out with the operator's
+// key. What else a router has at its address may show or change the operator's
+// account: its keys, its credit, what other tenants left there.
+func checkOperators(r *http.Request) error {
+	name := r.URL.Path
+	switch r.Method {
+	case http.MethodPost:
+		if asksAModel[name] {
+			return nil
+		}
+	case http.MethodGet, http.MethodHead:
+		if name == "/models" || strings.HasPrefix(name, "/models/") && path.Clean(name) == name {
+			return nil
+		}
+	}
+	return openai.StatusError(http.StatusForbidden,
+		"Not allowed to %s on %s with a service key alone: send a key of the model router in Authorization and the service key in the header serviceKey.",
+		r.Method, name)
+}
+
+// operatorsKeyRefused stands in for the router's 401 to the operator's key. It
+// isn't the client's key that is wrong, and the router may have quoted it.
+var operatorsKeyRefused = &openai.Error{
+	Status: http.StatusBadGateway, Type: openai.TypeServer, Final: true,
+	Message: "The model router refused the key that this service is configured with.",
+}

@@ -1,0 +1,229 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// Serve answers a request, errors included. router leads to the model router.
+func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, router http.Handler) {
+	rw := g.newReplyWriter(w, r)
+	rw.cors = g.cors
+	defer g.observe(rw, r) // panics pass through here
+	err := g.serve(rw, r, router)
+	if err != nil {
+		g.fail(rw, r, err)
+	}
+	if rw.replaced {
+		g.logger.Error("the model router refused the router_key of the configuration", zap.String("request_id", rw.id))
+	}
+	rw.seen.ended = true
+}
+
+// caller is who sends a request.
+type caller struct {
+	tenant     string
+	plan       Plan
+	planName   string
+	onOperator bool // the operator's router key stands for theirs
+}
+
+// Header names of ours, canonical.
+const (
+	headerServiceKey = "Servicekey"
+	headerPrefix     = "X-Backstory-"
+)
+
+func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) error {
+	seen := &w.seen
+	seen.endpoint = endpointOf(r)
+	if g.cors != nil && isPreflight(r) {
+		preflight(w, r)
+		return nil
+	}
+	if err := g.waitReady(r.Context()); err != nil {
+		return err
+	}
+	g.shared.inUse.Add(1)
+	defer g.shared.inUse.Done()
+
+	who, err := g.authenticate(r)
+	seen.end(stageAuth)
+	if err != nil {
+		return err
+	}
+	w.onOperator = who.onOperator
+	seen.tenant, seen.plan = who.tenant, who.planName
+	if rate, refused := g.refusals.of(who, time.Now()); refused {
+		return w.setRate(rate)
+	}
+	extension, err := takeHeaders(r.Header)
+	if err == nil && r.Method == http.MethodPost && isChat(r.URL.Path) {
+		return g.chat(w, r, router, who, extension)
+	}
+	sessions, isSessions := g.sessionsPath(r)
+	if isSessions && err == nil && r.Method == http.MethodPost {
+		if id, sub, err := sessionOf(sessions); err == nil && sub == "messages" {
+			return g.importMessages(w, r, who, id)
+		}
+	}
+	// Whatever goes wrong after the key was checked, the request counts.
+	if limited := g.count(w, r, who); limited != nil {
+		return limited
+	}
+	if err != nil {
+		return err
+	}
+	if isSessions {
+		return g.sessions(w, r, who, sessions)
+	}
+	if resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); resource == "files" {
+		return g.files(w, r, router, who, rest)
+	}
+	if r.URL.Path == usagePath {
+		return g.usage(w, r, who)
+	}
+	if who.onOperator {
+		if err := checkOperators(r); err != nil {
+			return err
+		}
+	}
+	r.Body = unclosed{r.Body}
+	seen.begin(stageRouter)
+	return g.passOn(w, r, router, who)
+}
+
+func isChat(path string) bool {
+	return path == "/chat/completions" || path == previewPath
+}
+
+// authenticate checks both keys, and takes ours off the request.
+func (g *Gateway) authenticate(r *http.Request) (caller, error) {
+	key := r.Header.Get(headerServiceKey)
+	if key == "" && g.options.RouterKey != "" {
+		return g.authenticateOne(r)
+	}
+	if key == "" {
+		return caller{}, openai.StatusError(http.StatusUnauthorized,
+			"You didn't provide a service key. Send it in the header serviceKey, beside the model router's key in Authorization.")
+	}
+	authorization := r.Header.Values("Authorization")
+	words := strings.FieldsFunc(strings.Join(authorization, " "), func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
+	if len(authorization) != 1 || len(words) < 2 || !strings.EqualFold(words[0], "Bearer") {
+		return caller{}, openai.StatusError(http.StatusUnauthorized,
+			"You didn't provide the model router's key. Send it in the header Authorization: Bearer …")
+	}
+	found, plan, err := g.keys.lookup(r.Context(), g.shared, key)
+	if errors.Is(err, errBadKey) {
+		return caller{}, openai.StatusError(http.StatusUnauthorized, "Incorrect service key provided in the header serviceKey.")
+	}
+	if err != nil {
+		return caller{}, &unavailable{err}
+	}
+	if slices.ContainsFunc(words, func(word string) bool { return word == key || g.keys.ours(word) }) {
+		return caller{}, openai.StatusError(http.StatusUnauthorized,
+			"Authorization holds a service key. It carries the model router's key; the service key goes into the header serviceKey.")
+	}
+	r.Header.Del(headerServiceKey)
+	return caller{tenant: found.Tenant, plan: plan, planName: found.Plan}, nil
+}
+
+// takeHeaders takes our headers off a request and reads them.
+func takeHeaders(header http.Header) (openai.Extension, error) {
+	ext, err := openai.ExtensionFromHeader(func(name string) (string, bool) {
+		values := header[headerPrefix+name]
+		if len(values) == 0 {
+			return "", false
+		}
+		return values[0], true
+	})
+	for name := range header {
+		if strings.HasPrefix(name, headerPrefix) {
+			delete(header, name)
+		}
+	}
+	return ext, err
+}
+
+// unavailable is a failure of the store before anything was done.
+type unavailable struct{ err error }
+
+func (u *unavailable) Error() string { return "the store can't be reached: " + u.err.Error() }
+func (u *unavailable) Unwrap() error { return u.err }
+
+// fail answers with an error, in the shape of the OpenAI API.
+func (g *Gateway) fail(w *replyWriter, r *http.Request, err error) {
+	reply := replyTo(r.Context(), err)
+	w.seen.outcome = outcomeOf(err, reply)
+	if w.seen.outcome == outcomeStoreDown {
+		refusedError.Inc()
+	}
+	level := zap.DebugLevel
+	if reply.Status >= 500 && r.Context().Err() == nil {
+		level = zap.ErrorLevel
+	}
+	if c := g.logger.Check(level, "request failed"); c != nil {
+		c.Write(zap.String("request_id", w.id), zap.Int("status", reply.Status), cause(err, reply))
+	}
+	if w.wroteHeader {
+		return // too late to say anything
+	}
+	if r.ProtoMajor == 1 && r.Header.Get("Expect") != "" {
+		// The client waits for leave to send its body, and the server, behind
+		// Caddy's own reader, for the body to read on. Nobody wants it.
+		w.Header().Set("Connection", "close")
+	}
+	writeError(w, reply)
+}
+
+// replyTo is what a client is told of an error.
+func replyTo(ctx context.Context, err error) *openai.Error {
+	var (
+		ours   *openai.Error
+		down   *unavailable
+		router *RouterError
+	)
+	switch {
+	case errors.As(err, &ours):
+		return ours
+	case ctx.Err() != nil:
+		return openai.StatusError(statusClientClosed, "The client closed the request.")
+	case errors.As(err, &down):
+		return openai.StatusError(http.StatusServiceUnavailable, "The memory store can't be reached at the moment. The model was not called. Please try again.")
+	case errors.Is(err, store.ErrNotFound):
+		return openai.StatusError(http.StatusNotFound, "There is no such object.")
+	case errors.As(err, &router) && router.Status > 0:
+		return openai.StatusError(router.Status, "%s", statusMessage(router.Status))
+	}
+	return openai.StatusError(http.StatusInternalServerError, "The server had an error while processing your request.")
+}
+
+// statusClientClosed is nginx' status for a client that left; nobody reads it.
+const statusClientClosed = 499
+
+// statusMessage says what a status that the next handler gave means here.
+func statusMessage(status int) string {
+	switch status {
+	case http.StatusBadGateway:
+		return "The model router can't be reached."
+	case http.StatusServiceUnavailable:
+		return "No model router is available at the moment."
+	case http.StatusGatewayTimeout:
+		return "The model router did not answer in time."
+	case http.StatusRequestEntityTooLarge:
+		return "The request body is too large."
+	}
+	if text := http.StatusText(status); text != "" {
+		return text + "."
+	}
+	return "The request failed."
+}

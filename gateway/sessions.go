@@ -1,0 +1,252 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/internal/respond"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// SessionObject is a session as the API shows it.
+type SessionObject struct {
+	ID        string `json:"id"`
+	Object    string `json:"object"` // "session"
+	CreatedAt int64  `json:"created_at"`
+	UpdatedAt int64  `json:"updated_at"`
+	ExpiresAt *int64 `json:"expires_at"` // null: never
+	Messages  int64  `json:"messages"`
+	Tokens    int64  `json:"tokens"`
+}
+
+// sessionMessage is a message of a session: as it was said, with an id and a
+// time.
+type sessionMessage struct {
+	ID      string
+	Created int64 // unix seconds
+	Said    []byte
+}
+
+// MarshalJSON puts our members ahead of the message's own, as the OpenAI API
+// does with the messages of a stored completion. Where a message has members of
+// these names itself, ours stand.
+func (m sessionMessage) MarshalJSON() ([]byte, error) {
+	b := fmt.Appendf(nil, `{"id":%q,"object":%q,"created_at":%d`, m.ID, openai.MessageObject, m.Created)
+	gjson.ParseBytes(m.Said).ForEach(func(key, v gjson.Result) bool {
+		switch key.String() {
+		case "id", "object", "created_at":
+		default:
+			b = append(append(b, ','), key.Raw...)
+			b = append(append(b, ':'), v.Raw...)
+		}
+		return true
+	})
+	// A message is kept as it came, but a list that isn't UTF-8 can't be read.
+	return bytes.ToValidUTF8(append(b, '}'), []byte("\ufffd")), nil
+}
+
+const (
+	maxPage     = 100
+	DefaultPage = 20
+)
+
+// dotted matches the path of a session called "." or "..".
+var dotted = regexp.MustCompile(`^/sessions/(?i:\.|%2e){1,2}(/|$)`)
+
+// sessionsPath is the path of a request for our sessions, still escaped, for an
+// id may hold anything: a slash, too. A session called "." or ".." has been
+// taken for a step in the path by the time that the request gets here; the
+// original tells. (Without a slash behind it, /sessions/%2E%2E doesn't even get
+// here: it is the base address itself.)
+func (g *Gateway) sessionsPath(r *http.Request) (string, bool) {
+	path := r.URL.EscapedPath()
+	if g.options.Original != nil {
+		was := g.options.Original(r).EscapedPath()
+		if i := strings.Index(was, "/sessions/"); i >= 0 && dotted.MatchString(was[i:]) {
+			return was[i:], true
+		}
+	}
+	return path, path == "/sessions" || strings.HasPrefix(path, "/sessions/")
+}
+
+// sessions is the API of the caller's own sessions.
+func (g *Gateway) sessions(w *replyWriter, r *http.Request, who caller, path string) error {
+	id, sub, err := sessionOf(path)
+	if err != nil {
+		return err
+	}
+	nested := sub != ""
+	if id == "" && !nested {
+		if r.Method != http.MethodGet {
+			return notAllowed(w, r, "GET")
+		}
+		return g.ListSessions(w, r, who.tenant)
+	}
+	if r.Method == http.MethodGet {
+		if err := g.shared.catchUp(r.Context(), who.tenant, id); err != nil {
+			return err
+		}
+	}
+	switch {
+	case nested && sub != "messages":
+		return noSuchPath(r)
+	case nested && r.Method == http.MethodGet:
+		return g.Messages(w, r, who.tenant, id)
+	case nested:
+		return notAllowed(w, r, "GET, POST")
+	case r.Method == http.MethodGet:
+		return g.Session(w, r, who.tenant, id)
+	case r.Method == http.MethodDelete:
+		return g.DeleteSession(w, r, who.tenant, id)
+	}
+	return notAllowed(w, r, "GET, DELETE")
+}
+
+// sessionOf reads the id and what follows it from the path of a request.
+func sessionOf(path string) (id, sub string, err error) {
+	escaped, sub, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/sessions"), "/"), "/")
+	id, err = url.PathUnescape(escaped)
+	if err != nil {
+		return "", "", openai.Invalid("id", "The session id in the path isn't percent-encoded as it must be.")
+	}
+	return id, sub, nil
+}
+
+func noSuchSession(err error) error {
+	if errors.Is(err, store.ErrNotFound) {
+		return &openai.Error{
+			Status: http.StatusNotFound, Type: openai.TypeInvalidRequest, Param: "id",
+			Message: "There is no such session.",
+		}
+	}
+	return &unavailable{err}
+}
+
+func sessionObject(s store.Session) SessionObject {
+	o := SessionObject{
+		ID: s.ID, Object: "session", CreatedAt: s.Created.Unix(), UpdatedAt: s.Updated.Unix(),
+		Messages: s.Messages, Tokens: s.Tokens,
+	}
+	if s.TTL > 0 {
+		expires := s.Updated.Add(s.TTL).Unix()
+		o.ExpiresAt = &expires
+	}
+	return o
+}
+
+// Session describes a session. Its errors, and those of the methods below, are
+// *openai.Error, or the store's.
+func (g *Gateway) Session(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+	s, err := g.shared.Session(r.Context(), tenant, id)
+	if err != nil {
+		return noSuchSession(err)
+	}
+	return respond.JSON(w, sessionObject(s))
+}
+
+// DeleteSession deletes a session.
+func (g *Gateway) DeleteSession(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+	if err := g.shared.DeleteSession(r.Context(), tenant, id); err != nil {
+		return noSuchSession(err)
+	}
+	return respond.JSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
+}
+
+// ListSessions lists a tenant's sessions, page by page.
+func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, tenant string) error {
+	query := r.URL.Query()
+	limit, err := readLimit(query, maxPage, DefaultPage)
+	if err != nil {
+		return err
+	}
+	found, err := g.shared.ListSessions(r.Context(), tenant, query.Get("after"), limit+1)
+	if errors.Is(err, store.ErrNotFound) {
+		return openai.Invalid("after", "There is no session with the id given in 'after'.")
+	}
+	if err != nil {
+		return &unavailable{err}
+	}
+	objects := make([]SessionObject, len(found))
+	for i, s := range found {
+		objects[i] = sessionObject(s)
+	}
+	return respond.JSON(w, openai.NewList(objects, limit, func(s SessionObject) string { return s.ID }))
+}
+
+// Messages lists the messages of a session, page by page; all of them, as JSON
+// Lines, where the request accepts those.
+func (g *Gateway) Messages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+	if wantsLines(r) {
+		return g.exportMessages(w, r, tenant, id)
+	}
+	return g.listMessages(w, r, tenant, id)
+}
+
+// listMessages lists the messages of a session. Message ids are made of the
+// exchange's place in the session and the message's place in the exchange.
+func (g *Gateway) listMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+	query := r.URL.Query()
+	limit, err := readLimit(query, maxPage, DefaultPage)
+	if err != nil {
+		return err
+	}
+	order, err := readOrder(query)
+	if err != nil {
+		return err
+	}
+	var seq int64
+	var at int
+	after := query.Get("after")
+	if after != "" {
+		_, err := fmt.Sscanf(after, "msg_%d_%d", &seq, &at)
+		if err != nil || seq < 1 || messageID(seq, at) != after {
+			return openai.Invalid("after", "Invalid value for 'after': expected the id of a message.")
+		}
+	}
+	// The exchange that after stands in is read again, for its other messages.
+	from := seq
+	if seq > 0 && order == store.Ascending {
+		from--
+	} else if seq > 0 {
+		from++
+	}
+	// An exchange holds at least one message.
+	found, err := g.shared.Exchanges(r.Context(), tenant, id, from, limit+2, order)
+	if err != nil {
+		return noSuchSession(err)
+	}
+	messages := messageObjects(found, order)
+	for i := range messages {
+		if messages[i].ID == after {
+			messages = messages[i+1:]
+			break
+		}
+	}
+	return respond.JSON(w, openai.NewList(messages, limit, func(m sessionMessage) string { return m.ID }))
+}
+
+func messageID(seq int64, at int) string { return fmt.Sprintf("msg_%d_%d", seq, at) }
+
+func messageObjects(exchanges []store.Exchange, order store.Order) []sessionMessage {
+	var messages []sessionMessage
+	for _, e := range exchanges {
+		for i := range e.Messages {
+			j := i
+			if order == store.Descending {
+				j = len(e.Messages) - 1 - i
+			}
+			messages = append(messages, sessionMessage{
+				ID: messageID(e.Seq, j), Created: e.SaidAt(j).Unix(), Said: e.Messages[j].JSON,
+			})
+		}
+	}
+	return messages
+}

@@ -1,0 +1,337 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"runtime"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/internal/respond"
+	"github.com/backstory-proxy/backstory/knowledge"
+	"github.com/backstory-proxy/backstory/knowledge/extract"
+	"github.com/backstory-proxy/backstory/knowledge/sandbox"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// form is what an upload brings.
+type form struct {
+	name     string
+	content  []byte
+	purpose  string
+	expected int64 // bytes of content at most, as the client says
+}
+
+// upload takes a file in, all or nothing.
+func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Handler, who caller) error {
+	in, err := g.readForm(w, r, g.maxFileOf(who))
+	if err != nil {
+		return err
+	}
+	wait := time.NewTimer(g.options.UploadWait)
+	defer wait.Stop()
+	work := g.begin(r.Context())
+	var prepared *knowledge.Prepared
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		prepared, err = g.knowledge.Prepare(work.ctx, in.name, in.content)
+		read <- err
+	}()
+	select {
+	case err = <-read:
+	case <-r.Context().Done():
+		work.cancel()
+		err = <-read
+	case <-wait.C:
+		return g.uploadLate(w, r, router, who, in, work, func() (*knowledge.Prepared, error) { err := <-read; return prepared, err })
+	}
+	if err != nil {
+		work.end()
+		return uploadError(err)
+	}
+	file, err := g.keepFile(r.Context(), who, in)
+	if err != nil {
+		prepared.Close()
+		work.end()
+		if errors.Is(err, store.ErrExists) {
+			return respond.JSON(w, fileObject(file))
+		}
+		return err
+	}
+	in.release()
+	file.Status, err = g.ingest(r.Context(), newUpstream(r, router), who.tenant, file.ID, prepared, work, wait.C)
+	if err != nil {
+		return err
+	}
+	object := fileObject(file)
+	object.Metadata = &openai.FileMetadata{Type: prepared.Info.Type, Reader: prepared.Info.Reader}
+	return respond.JSON(w, object)
+}
+
+// uploadLate answers an upload that takes long to read: it is kept, and read
+// and indexed behind the client's back.
+func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
+	file, err := g.keepFile(r.Context(), who, in)
+	if err != nil {
+		work.cancel()
+		if p, err := prepared(); err == nil {
+			p.Close()
+		}
+		work.end()
+		if errors.Is(err, store.ErrExists) {
+			return respond.JSON(w, fileObject(file))
+		}
+		return err
+	}
+	via := newUpstream(r, router)
+	go func() {
+		defer work.end()
+		p, err := prepared()
+		in.release()
+		if err == nil {
+			err = g.knowledge.Ingest(work.ctx, via, who.tenant, file.ID, p)
+		}
+		g.report(work.ctx, who.tenant, file.ID, err)
+	}()
+	return respond.JSON(w, fileObject(file))
+}
+
+// keepFile stores a file that is not indexed yet. With store.ErrExists comes the
+// file that is there already.
+func (g *Gateway) keepFile(ctx context.Context, who caller, in *form) (store.File, error) {
+	file, err := g.createFile(ctx, who, store.File{
+		ID: "file-" + rand.Text(), Name: in.name, Purpose: in.purpose,
+		Bytes: int64(len(in.content)), Digest: sha256.Sum256(in.content), Created: time.Now(),
+		Status: store.FileUploaded, Model: g.knowledge.Model(),
+	}, in.content)
+	switch {
+	case err == nil || errors.Is(err, store.ErrExists):
+		return file, err
+	case errors.Is(err, store.ErrFilesOff):
+		return file, openai.StatusError(http.StatusNotImplemented, "This service keeps no files.")
+	}
+	var full *openai.Error
+	if errors.As(err, &full) {
+		return file, full
+	}
+	return file, &unavailable{err}
+}
+
+// job is work on an upload that may outlive its request, but not the process.
+type job struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	end    func() // once, when the work is done
+}
+
+// begin begins work on an upload.
+func (g *Gateway) begin(ctx context.Context) *job {
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(g.shared.stopping, cancel)
+	g.shared.ingests.Add(1)
+	g.shared.inUse.Add(1)
+	return &job{work, cancel, func() {
+		unhook()
+		cancel()
+		g.shared.inUse.Done()
+		g.shared.ingests.Done()
+	}}
+}
+
+// ingest makes a file searchable. It answers at the latest when enough is over;
+// what isn't done by then goes on, and a failure is told with the file. An
+// earlier failure, or the client leaving, takes the file away again.
+func (g *Gateway) ingest(ctx context.Context, via embed.Caller, tenant, id string, p *knowledge.Prepared, work *job, enough <-chan time.Time) (store.FileStatus, error) {
+	done := make(chan error, 1)
+	go func() { done <- g.knowledge.Ingest(work.ctx, via, tenant, id, p) }()
+
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		work.cancel()
+		<-done
+		err = ctx.Err()
+	case <-enough:
+		go func() {
+			defer work.end()
+			g.report(work.ctx, tenant, id, <-done)
+		}()
+		return store.FileUploaded, nil
+	}
+	defer work.end()
+	if err == nil {
+		return store.FileProcessed, nil
+	}
+	if e := g.shared.DeleteFile(context.WithoutCancel(ctx), tenant, id); e != nil && !errors.Is(e, store.ErrNotFound) {
+		g.requestLogger(ctx).Error("could not remove a file that was not indexed", zap.String("file", id), zap.Error(e))
+	}
+	return "", uploadError(err)
+}
+
+// report tells with the file how an upload ended that its client no longer
+// waits for.
+func (g *Gateway) report(ctx context.Context, tenant, id string, err error) {
+	if err == nil || errors.Is(err, store.ErrDeleted) {
+		return
+	}
+	g.requestLogger(ctx).Error("a file could not be indexed", zap.String("file", id), zap.Error(err))
+	err = g.shared.FinishFile(context.WithoutCancel(ctx), tenant, id, store.FileError, uploadError(err).Error())
+	if err != nil && !errors.Is(err, store.ErrDeleted) {
+		g.requestLogger(ctx).Error("could not mark a file as failed", zap.String("file", id), zap.Error(err))
+	}
+}
+
+// uploadError is what the client is told of a failed upload.
+func uploadError(err error) error {
+	var refused *embed.StatusError
+	var unreadable *extract.Error
+	switch {
+	case errors.As(err, &unreadable):
+		e := openai.Invalid("file", "%s.", upperFirst(unreadable.Message))
+		if unreadable.Unsupported {
+			e.Status = http.StatusUnsupportedMediaType
+		}
+		return e
+	case errors.Is(err, sandbox.ErrFailed):
+		return err // nobody's but ours
+	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
+		return openai.StatusError(http.StatusUnauthorized, "The model router refused the key in Authorization. The file was not kept.")
+	case errors.Is(err, knowledge.ErrEmbedding):
+		return openai.StatusError(http.StatusBadGateway, "The file could not be embedded by the model router. It was not kept; please try again.")
+	case errors.Is(err, store.ErrDeleted):
+		return openai.StatusError(http.StatusConflict, "The file was deleted while it was being indexed.")
+	case errors.Is(err, context.Canceled):
+		return openai.StatusError(http.StatusServiceUnavailable, "The file could not be indexed: interrupted; upload it again.")
+	}
+	return &unavailable{err}
+}
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+const (
+	// maxField bounds the other fields of an upload's form, in bytes.
+	maxField = 1 << 10
+	// maxFileName is what file systems allow. The name goes with every passage.
+	maxFileName = 255
+)
+
+// readForm reads the form of an upload, and checks it.
+func (g *Gateway) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
+	const envelope = 1 << 20 // what a form takes beside the file
+	if err := openBody(w, r, maxFile+envelope); err != nil {
+		return nil, err
+	}
+	parts, err := r.MultipartReader()
+	if err != nil {
+		return nil, openai.Invalid("file", "Expected a multipart/form-data body with the fields 'file' and 'purpose'.")
+	}
+	in := &form{expected: min(max(r.ContentLength, 0), g.options.MaxFile)}
+	for {
+		p, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return in, in.check()
+		}
+		if err != nil {
+			return nil, bodyError(err)
+		}
+		if err := in.take(p, maxFile); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// largeFile is from where the memory of a file is given back at once, bytes.
+const largeFile = 16 << 20
+
+// release forgets the content. Without a collection now, the next would come
+// only when as much again had been used.
+func (in *form) release() {
+	large := len(in.content) >= largeFile
+	in.content = nil
+	if large {
+		runtime.GC()
+	}
+}
+
+// take reads one field.
+func (in *form) take(p *multipart.Part, maxFile int64) error {
+	name, most := p.FormName(), int64(maxField)
+	if name == "file" {
+		most = maxFile
+	}
+	content, err := readField(p, most+1, in.expected)
+	if err != nil {
+		return bodyError(err)
+	}
+	if int64(len(content)) > most {
+		return &openai.Error{
+			Status: http.StatusRequestEntityTooLarge, Type: openai.TypeInvalidRequest, Param: name,
+			Message: fmt.Sprintf("The field '%s' is larger than %d bytes.", name, most),
+		}
+	}
+	switch {
+	case name == "file" && in.name != "" || name == "purpose" && in.purpose != "":
+		return openai.Invalid(name, "The field '%s' is given more than once.", name)
+	case name == "file" && p.FileName() == "":
+		return openai.Invalid("file", "The field 'file' must be a file with a name.")
+	case name == "file" && len(p.FileName()) > maxFileName:
+		return openai.Invalid("file", "The name of the file is longer than %d bytes.", maxFileName)
+	case name == "file":
+		in.name, in.content = p.FileName(), content
+	case name == "purpose":
+		in.purpose = string(content)
+	case strings.HasPrefix(name, "expires_after"):
+		return openai.Invalid("expires_after", "Files don't expire here: leave 'expires_after' out and delete the file when it is no longer needed.")
+	default:
+		return openai.Invalid(name, "Unrecognized parameter: '%s'.", name)
+	}
+	return nil
+}
+
+// readField reads at most limit bytes. Where expected proves true, which shows
+// when an eighth is there, the rest has its place at once: a large file isn't
+// copied time and again, and one that is only announced takes no memory.
+func readField(r io.Reader, limit, expected int64) ([]byte, error) {
+	content := make([]byte, 0, 4<<10)
+	for {
+		if len(content) == cap(content) {
+			size := 2 * len(content)
+			if int64(size) < expected && int64(len(content)) >= expected/8 {
+				size = int(expected) + 1
+			}
+			content = append(make([]byte, 0, size), content...)
+		}
+		n, err := r.Read(content[len(content):min(int64(cap(content)), limit)])
+		content = content[:len(content)+n]
+		switch {
+		case errors.Is(err, io.EOF) || int64(len(content)) >= limit:
+			return content, nil
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+func (in *form) check() error {
+	switch {
+	case in.name == "":
+		return openai.Invalid("file", "Missing required parameter: 'file'.")
+	case in.purpose == "":
+		return openai.Invalid("purpose", "Missing required parameter: 'purpose'.")
+	case in.purpose != "assistants" && in.purpose != "user_data":
+		return openai.Invalid("purpose", "Invalid value for 'purpose': this service keeps files for 'assistants' and 'user_data' only.")
+	}
+	return nil
+}
