@@ -6,22 +6,23 @@ import (
 
 	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // adminSessions lists a tenant's sessions; describes or deletes the one that is
 // named. The objects are those of the clients' API.
 func (a *adminAPI) adminSessions(w http.ResponseWriter, r *http.Request) error {
-	tenant, session, err := whose(r)
+	scope, session, err := whose(r)
 	if err != nil {
 		return err
 	}
 	switch {
 	case r.Method == http.MethodGet && session == "":
-		return adminOpenAI(a.gateway.ListSessions(w, r, tenant))
+		return adminOpenAI(a.gateway.ListSessions(w, r, scope))
 	case r.Method == http.MethodGet:
-		return adminOpenAI(a.gateway.Session(w, r, tenant, session))
+		return adminOpenAI(a.gateway.Session(w, r, scope, session))
 	case r.Method == http.MethodDelete && session != "":
-		return adminOpenAI(a.gateway.DeleteSession(w, r, tenant, session))
+		return adminOpenAI(a.gateway.DeleteSession(w, r, scope, session))
 	case session == "":
 		return adminNotAllowed(w, r, "GET")
 	}
@@ -30,24 +31,24 @@ func (a *adminAPI) adminSessions(w http.ResponseWriter, r *http.Request) error {
 
 // adminMessages lists the messages of a session, or exports them.
 func (a *adminAPI) adminMessages(w http.ResponseWriter, r *http.Request) error {
-	tenant, session, err := whose(r)
+	scope, session, err := whose(r)
 	switch {
 	case err != nil:
 		return err
 	case r.Method != http.MethodGet:
 		return adminNotAllowed(w, r, "GET")
 	}
-	return adminOpenAI(a.gateway.Messages(w, r, tenant, session))
+	return adminOpenAI(a.gateway.Messages(w, r, scope, session))
 }
 
 // whose reads the tenant and the session of a request.
-func whose(r *http.Request) (tenant, session string, err error) {
+func whose(r *http.Request) (scope store.Scope, session string, err error) {
 	query := r.URL.Query()
-	tenant, session = query.Get("tenant"), query.Get("session")
-	if !gateway.ValidTenant(tenant) {
-		return "", "", adminError(http.StatusBadRequest, "name the tenant with ?tenant=: 1 to 64 of a-z, 0-9, '.', '_' and '-'")
+	scope.Tenant, session = query.Get("tenant"), query.Get("session")
+	if !gateway.ValidTenant(scope.Tenant) {
+		return scope, "", adminError(http.StatusBadRequest, "name the tenant with ?tenant=: 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
-	return tenant, session, nil
+	return scope, session, nil
 }
 
 // adminOpenAI makes an error of the clients' API one of the admin API.

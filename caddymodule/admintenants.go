@@ -46,7 +46,7 @@ func (a *adminAPI) adminTenants(w http.ResponseWriter, r *http.Request) error {
 	list := make([]tenantObject, len(names))
 	for i, name := range names {
 		list[i] = tenantObject{Object: "tenant", Tenant: name, Keys: good[name]}
-		if list[i].Tokens, err = a.shared.Usage(r.Context(), name, store.MonthOf(time.Now())); err != nil {
+		if list[i].Tokens, err = a.shared.Usage(r.Context(), store.Scope{Tenant: name}, store.MonthOf(time.Now())); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ func (a *adminAPI) adminTenant(w http.ResponseWriter, r *http.Request) error {
 // that nothing comes after them. What requests under way still save is found by
 // another round, or when it is deleted again.
 func (a *adminAPI) deleteTenant(ctx context.Context, tenant string) (*receipt, error) {
-	got := new(receipt)
+	got, scope := new(receipt), store.Scope{Tenant: tenant}
 	for _, k := range a.gateway.ConfiguredKeys() {
 		if k.Tenant == tenant {
 			got.ConfiguredKeys++
@@ -103,7 +103,7 @@ func (a *adminAPI) deleteTenant(ctx context.Context, tenant string) (*receipt, e
 	if _, err := a.shared.Tenants(ctx); err != nil {
 		return got, err
 	}
-	if err := a.shared.DropJournaled(ctx, tenant, ""); err != nil {
+	if err := a.shared.DropJournaled(ctx, scope, ""); err != nil {
 		return got, err
 	}
 	for more := true; more; {
@@ -114,10 +114,10 @@ func (a *adminAPI) deleteTenant(ctx context.Context, tenant string) (*receipt, e
 		}
 		a.gateway.ForgetKeys()
 		before := *got
-		if err := a.deleteSessions(ctx, tenant, got); err != nil {
+		if err := a.deleteSessions(ctx, scope, got); err != nil {
 			return got, err
 		}
-		if err := a.deleteFiles(ctx, tenant, got); err != nil {
+		if err := a.deleteFiles(ctx, scope, got); err != nil {
 			return got, err
 		}
 		more = *got != before
@@ -128,14 +128,14 @@ func (a *adminAPI) deleteTenant(ctx context.Context, tenant string) (*receipt, e
 // deletePage is how many sessions or files are listed at once to be deleted.
 const deletePage = 500
 
-func (a *adminAPI) deleteSessions(ctx context.Context, tenant string, got *receipt) error {
+func (a *adminAPI) deleteSessions(ctx context.Context, scope store.Scope, got *receipt) error {
 	for {
-		list, err := a.shared.ListSessions(ctx, tenant, "", deletePage)
+		list, err := a.shared.ListSessions(ctx, scope, "", deletePage)
 		if err != nil || len(list) == 0 {
 			return err
 		}
 		for _, d := range list {
-			err := a.shared.DeleteSession(ctx, tenant, d.ID)
+			err := a.shared.DeleteSession(ctx, scope, d.ID)
 			if errors.Is(err, store.ErrNotFound) {
 				continue // its tenant was faster
 			}
@@ -148,14 +148,14 @@ func (a *adminAPI) deleteSessions(ctx context.Context, tenant string, got *recei
 	}
 }
 
-func (a *adminAPI) deleteFiles(ctx context.Context, tenant string, got *receipt) error {
+func (a *adminAPI) deleteFiles(ctx context.Context, scope store.Scope, got *receipt) error {
 	for {
-		list, err := a.shared.ListFiles(ctx, tenant, store.FileQuery{Limit: deletePage})
+		list, err := a.shared.ListFiles(ctx, scope, store.FileQuery{Limit: deletePage})
 		if err != nil || len(list) == 0 {
 			return err
 		}
 		for _, f := range list {
-			err := a.shared.DeleteFile(ctx, tenant, f.ID)
+			err := a.shared.DeleteFile(ctx, scope, f.ID)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}

@@ -70,11 +70,11 @@ func (f *flaky) Ping(ctx context.Context) error {
 	return f.Store.Ping(ctx)
 }
 
-func (f *flaky) SearchText(ctx context.Context, tenant string, terms []string, limit int) ([]store.Hit, error) {
+func (f *flaky) SearchText(ctx context.Context, scope store.Scope, terms []string, limit int) ([]store.Hit, error) {
 	if failSearch.Load() {
 		return nil, errDown
 	}
-	return f.Store.SearchText(ctx, tenant, terms, limit)
+	return f.Store.SearchText(ctx, scope, terms, limit)
 }
 
 func (f *flaky) Gather(ctx context.Context, r store.GatherRequest) (store.Gathered, error) {
@@ -89,7 +89,7 @@ func (f *flaky) Import(ctx context.Context, i store.Import) ([]int64, error) {
 		return nil, errDown
 	}
 	if deleteFirst.Load() {
-		if err := f.Store.DeleteSession(ctx, i.Tenant, i.Session); err != nil {
+		if err := f.Store.DeleteSession(ctx, i.Scope, i.Session); err != nil {
 			return nil, err
 		}
 	}

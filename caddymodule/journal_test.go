@@ -174,7 +174,7 @@ func TestOtherProxiesSeeWhatIsNotConfirmed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if list, err := db.Exchanges(t.Context(), "acme", "s", 0, 10, store.Ascending); err != nil || len(list) != 2 {
+	if list, err := db.Exchanges(t.Context(), store.Scope{Tenant: "acme"}, "s", 0, 10, store.Ascending); err != nil || len(list) != 2 {
 		t.Errorf("the store has %d exchanges, want 2: %v", len(list), err)
 	}
 	if n := s.waits(); n != 2 {
@@ -390,7 +390,7 @@ func TestTheJournalOutlivesAKillAndTheStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := db.DeleteSession(t.Context(), "acme", "gone"); err != nil {
+	if err := db.DeleteSession(t.Context(), store.Scope{Tenant: "acme"}, "gone"); err != nil {
 		t.Fatal(err)
 	}
 	// It is the same store, however it is reached.

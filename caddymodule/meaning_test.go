@@ -15,6 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/backstory-proxy/backstory/sqlite"
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // understanding is a router's embedding model that knows two ideas. It keeps the
@@ -103,7 +104,7 @@ func kept(t *testing.T, path, session string) int {
 	for i := range seqs {
 		seqs[i] = int64(i)
 	}
-	list, err := db.Vectors(context.Background(), "acme", session, seqs)
+	list, err := db.Vectors(context.Background(), store.Scope{Tenant: "acme"}, session, seqs)
 	if err != nil {
 		t.Fatal(err)
 	}

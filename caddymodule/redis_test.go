@@ -202,7 +202,7 @@ func TestConcurrentAppendsFromTwoProxiesAreWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	stored, err := db.Exchanges(t.Context(), "acme", "s", 0, 2*exchanges, store.Ascending)
+	stored, err := db.Exchanges(t.Context(), store.Scope{Tenant: "acme"}, "s", 0, 2*exchanges, store.Ascending)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,18 +57,18 @@ func (t *turn) promptTokens() int {
 
 // use counts the tokens of a reply that isn't saved.
 func (t *turn) use(ctx context.Context, reply *openai.Reply) {
-	t.gateway.use(ctx, t.tenant, t.id, t.used(reply))
+	t.gateway.use(ctx, t.scope, t.id, t.used(reply))
 }
 
 // use counts tokens. A failure is logged, and costs the operator that much: the
 // client has its answer.
-func (g *Gateway) use(ctx context.Context, tenant, id string, u store.Used) {
+func (g *Gateway) use(ctx context.Context, scope store.Scope, id string, u store.Used) {
 	if u.Tokens < 1 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	if err := g.shared.AddUsage(ctx, tenant, u); err != nil {
+	if err := g.shared.AddUsage(ctx, scope, u); err != nil {
 		g.logger.Error("tokens were not counted", zap.String("request_id", id), zap.Int64("tokens", u.Tokens), zap.Error(err))
 	}
 }

@@ -154,7 +154,7 @@ func (t *turn) passages(ctx context.Context, via func() *upstream) ([]prompt.Pas
 	if rag.Query = t.chat.RAGQuery; rag.Query == "" {
 		rag.Query = t.chat.Messages[user].Text()
 	}
-	result, err := t.gateway.knowledge.Search(ctx, via(), t.tenant, rag.Query, maxPassages)
+	result, err := t.gateway.knowledge.Search(ctx, via(), t.scope, rag.Query, maxPassages)
 	if err != nil {
 		return nil, &unavailable{err}
 	}
@@ -179,7 +179,7 @@ func (t *turn) givenPassages(ctx context.Context) ([]prompt.Passage, error) {
 	if t.view.Stored == nil || len(t.view.Stored.Passages) == 0 {
 		return nil, nil
 	}
-	hits, err := t.gateway.shared.Chunks(ctx, t.tenant, t.view.Stored.Passages)
+	hits, err := t.gateway.shared.Chunks(ctx, t.scope, t.view.Stored.Passages)
 	if err != nil {
 		return nil, &unavailable{err}
 	}

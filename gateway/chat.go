@@ -28,14 +28,14 @@ func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who
 		// The request counts all the same, and its headers say so.
 		return errors.Join(g.count(w, r, who), err)
 	}
-	t.gateway, t.tenant, t.ttl = g, who.tenant, time.Duration(who.plan.SessionsTTL)
+	t.gateway, t.scope, t.ttl = g, who.scope, time.Duration(who.plan.SessionsTTL)
 	t.seen = &w.seen
 	t.seen.model, t.seen.session = t.chat.Model, t.chat.SessionID
 	if who.plan.TokensPerMonth > 0 {
 		t.month = thisMonth()
 		t.edit.IncludeUsage = t.chat.Stream && !t.chat.IncludeUsage
 	}
-	if err := g.shared.catchUp(r.Context(), t.tenant, t.chat.SessionID); err != nil {
+	if err := g.shared.catchUp(r.Context(), t.scope, t.chat.SessionID); err != nil {
 		return err
 	}
 	asked := t.gatherRequest(who)
@@ -94,7 +94,7 @@ func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who
 type turn struct {
 	gateway *Gateway
 	seen    *Stats
-	tenant  string
+	scope   store.Scope
 	ttl     time.Duration // of the session, by the tenant's plan
 	id      string        // of the request
 	chat    *openai.Chat
@@ -139,7 +139,7 @@ func (g *Gateway) parse(w *replyWriter, r *http.Request, ext openai.Extension) (
 // gatherRequest names what the store has to tell.
 func (t *turn) gatherRequest(who caller) store.GatherRequest {
 	return store.GatherRequest{
-		Tenant:   who.tenant,
+		Scope:    who.scope,
 		Limit:    who.plan.RequestsPerMinute,
 		Session:  t.chat.SessionID,
 		Tokens:   t.gateway.options.Context.MaxAddedTokens,

@@ -38,7 +38,7 @@ func isLines(mediaType string) bool {
 
 // exportMessages answers with all messages of a session, oldest first, one to a
 // line, as an import takes them. Not much of the session is in memory at once.
-func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
 	for _, name := range []string{"limit", "after", "order"} {
 		if r.URL.Query().Has(name) {
 			return openai.Invalid(name, "'%s' is for pages. As %s a session comes whole, oldest message first.", name, LinesType)
@@ -53,7 +53,7 @@ func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, tenant,
 		}
 	}
 	var lines bytes.Buffer
-	err := store.EachExchange(r.Context(), g.shared, tenant, id, func(list []store.Exchange) error {
+	err := store.EachExchange(r.Context(), g.shared, scope, id, func(list []store.Exchange) error {
 		begin()
 		lines.Reset()
 		for i := range list {

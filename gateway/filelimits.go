@@ -13,10 +13,10 @@ import (
 
 // fileTotals sums up a tenant's files, whatever their state: the originals of
 // failed ones are kept too. same says whether one of them is the file f.
-func (g *Gateway) fileTotals(ctx context.Context, tenant string, f *store.File) (n int, size int64, same bool, err error) {
+func (g *Gateway) fileTotals(ctx context.Context, scope store.Scope, f *store.File) (n int, size int64, same bool, err error) {
 	const page = 1000
 	for after := ""; ; {
-		list, err := g.shared.ListFiles(ctx, tenant, store.FileQuery{After: after, Limit: page})
+		list, err := g.shared.ListFiles(ctx, scope, store.FileQuery{After: after, Limit: page})
 		if err != nil {
 			return 0, 0, false, &unavailable{err}
 		}
@@ -43,12 +43,12 @@ var uploadSeed = maphash.MakeSeed()
 // a store may each let one in at the same time.
 func (g *Gateway) createFile(ctx context.Context, who caller, f store.File, content []byte) (store.File, error) {
 	if who.plan.Files == 0 && who.plan.Storage == 0 {
-		return g.shared.CreateFile(ctx, who.tenant, f, content)
+		return g.shared.CreateFile(ctx, who.scope, f, content)
 	}
-	lock := &uploadLocks[maphash.String(uploadSeed, who.tenant)%uint64(len(uploadLocks))]
+	lock := &uploadLocks[maphash.String(uploadSeed, who.scope.Tenant)%uint64(len(uploadLocks))]
 	lock.Lock()
 	defer lock.Unlock()
-	n, size, same, err := g.fileTotals(ctx, who.tenant, &f)
+	n, size, same, err := g.fileTotals(ctx, who.scope, &f)
 	if err != nil {
 		return store.File{}, err
 	}
@@ -62,7 +62,7 @@ func (g *Gateway) createFile(ctx context.Context, who caller, f store.File, cont
 			"You have exceeded your file storage quota: your files have %s, this one has %s, and your plan allows %s. Please delete old files or upload a smaller one.",
 			sizeText(size), sizeText(f.Bytes), sizeText(p.Storage))
 	}
-	return g.shared.CreateFile(ctx, who.tenant, f, content)
+	return g.shared.CreateFile(ctx, who.scope, f, content)
 }
 
 // fullError is a 400, as OpenAI answers an upload beyond an organization's

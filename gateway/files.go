@@ -34,13 +34,13 @@ func (g *Gateway) files(w *replyWriter, r *http.Request, router http.Handler, wh
 	case nested && sub == "reindex":
 		return g.reindex(w, r, router, who, id)
 	case !nested && r.Method == http.MethodGet:
-		f, err := g.shared.File(r.Context(), who.tenant, id)
+		f, err := g.shared.File(r.Context(), who.scope, id)
 		if err != nil {
 			return noSuchFile(err, id)
 		}
 		return respond.JSON(w, fileObject(f))
 	case !nested && r.Method == http.MethodDelete:
-		if err := g.shared.DeleteFile(r.Context(), who.tenant, id); err != nil {
+		if err := g.shared.DeleteFile(r.Context(), who.scope, id); err != nil {
 			return noSuchFile(err, id)
 		}
 		return respond.JSON(w, openai.Deleted{ID: id, Object: "file", Deleted: true})
@@ -90,7 +90,7 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who caller) 
 	if err != nil {
 		return err
 	}
-	found, err := g.shared.ListFiles(r.Context(), who.tenant, store.FileQuery{
+	found, err := g.shared.ListFiles(r.Context(), who.scope, store.FileQuery{
 		Purpose: query.Get("purpose"), After: query.Get("after"), Limit: limit + 1, Order: order,
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -132,11 +132,11 @@ func readOrder(query url.Values) (store.Order, error) {
 // content answers with the original, byte for byte. It is shown by no browser:
 // what a tenant uploaded must not run as a page of this site.
 func (g *Gateway) content(w http.ResponseWriter, r *http.Request, who caller, id string) error {
-	f, err := g.shared.File(r.Context(), who.tenant, id)
+	f, err := g.shared.File(r.Context(), who.scope, id)
 	if err != nil {
 		return noSuchFile(err, id)
 	}
-	content, err := g.shared.Content(r.Context(), who.tenant, id)
+	content, err := g.shared.Content(r.Context(), who.scope, id)
 	if err != nil {
 		return noSuchFile(err, id)
 	}
@@ -169,7 +169,7 @@ func (g *Gateway) searchFiles(w http.ResponseWriter, r *http.Request, router htt
 	if err != nil {
 		return err
 	}
-	result, err := g.knowledge.Search(r.Context(), newUpstream(r, router), who.tenant, query, limit)
+	result, err := g.knowledge.Search(r.Context(), newUpstream(r, router), who.scope, query, limit)
 	if err != nil {
 		return &unavailable{err}
 	}

@@ -26,10 +26,10 @@ func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id
 		// The request counts all the same, and its headers say so.
 		return errors.Join(g.count(w, r, who), err)
 	}
-	if err := g.shared.catchUp(r.Context(), who.tenant, id); err != nil {
+	if err := g.shared.catchUp(r.Context(), who.scope, id); err != nil {
 		return err
 	}
-	asked := store.GatherRequest{Tenant: who.tenant, Limit: who.plan.RequestsPerMinute, Session: id}
+	asked := store.GatherRequest{Scope: who.scope, Limit: who.plan.RequestsPerMinute, Session: id}
 	if in.retried {
 		asked.Messages = earlierImports
 	}
@@ -57,7 +57,7 @@ func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id
 		return err
 	}
 	seqs, err := g.shared.Import(r.Context(), store.Import{
-		Tenant: who.tenant, Session: id, Exchanges: exchanges,
+		Scope: who.scope, Session: id, Exchanges: exchanges,
 		Mark: gathered.Mark, TTL: time.Duration(who.plan.SessionsTTL),
 	})
 	switch {
@@ -70,7 +70,7 @@ func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id
 		return &unavailable{err}
 	}
 	// As it is kept: of an import that came before, that isn't what came now.
-	kept, err := g.shared.ExchangesAt(r.Context(), who.tenant, id, seqs[:min(len(seqs), in.limit+1)])
+	kept, err := g.shared.ExchangesAt(r.Context(), who.scope, id, seqs[:min(len(seqs), in.limit+1)])
 	if err != nil {
 		return &unavailable{err}
 	}

@@ -90,7 +90,7 @@ func (s *Shared) keep(ctx context.Context, e journal.Entry) error {
 func (s *Shared) append(ctx context.Context, e journal.Entry) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	if err := s.catchUp(ctx, e.Tenant, e.Session); err != nil {
+	if err := s.catchUp(ctx, e.Scope, e.Session); err != nil {
 		return err
 	}
 	_, err := s.Append(ctx, e.Append())
@@ -105,13 +105,13 @@ func (s *Shared) addToJournal(ctx context.Context, e journal.Entry) error {
 
 // catchUp makes sure that who reads a session, or adds to it, finds in the store
 // what this process has journaled of it.
-func (s *Shared) catchUp(ctx context.Context, tenant, session string) error {
-	if s.journal == nil || !s.journal.Holds(tenant, session) {
+func (s *Shared) catchUp(ctx context.Context, scope store.Scope, session string) error {
+	if s.journal == nil || !s.journal.Holds(scope, session) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	if err := s.journal.Replay(ctx, tenant, session); err != nil {
+	if err := s.journal.Replay(ctx, scope, session); err != nil {
 		return &unavailable{fmt.Errorf("replay the journal: %w", err)}
 	}
 	return nil
@@ -119,11 +119,11 @@ func (s *Shared) catchUp(ctx context.Context, tenant, session string) error {
 
 // DropJournaled forgets what is journaled of a session, or of a tenant where
 // session is empty.
-func (s *Shared) DropJournaled(ctx context.Context, tenant, session string) error {
+func (s *Shared) DropJournaled(ctx context.Context, scope store.Scope, session string) error {
 	if s.journal == nil {
 		return nil
 	}
-	return s.journal.Drop(ctx, tenant, session)
+	return s.journal.Drop(ctx, scope, session)
 }
 
 var (

@@ -20,7 +20,7 @@ func (t *turn) look(ctx context.Context, asked store.GatherRequest, tail []store
 	if t.view.Unseen == 0 || !t.older {
 		return nil
 	}
-	head, err := t.gateway.shared.Exchanges(ctx, t.tenant, t.chat.SessionID, 0, t.view.Unseen, store.Ascending)
+	head, err := t.gateway.shared.Exchanges(ctx, t.scope, t.chat.SessionID, 0, t.view.Unseen, store.Ascending)
 	if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
 		return nil
 	}

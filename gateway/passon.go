@@ -34,7 +34,7 @@ func (g *Gateway) passOn(w *replyWriter, r *http.Request, router http.Handler, w
 	month := thisMonth()
 	defer func() { // also where the reply broke off
 		u := reply.scanner.Usage()
-		g.use(r.Context(), who.tenant, w.id, store.Used{Month: month, Tokens: int64(u.Prompt) + int64(u.Completion)})
+		g.use(r.Context(), who.scope, w.id, store.Used{Month: month, Tokens: int64(u.Prompt) + int64(u.Completion)})
 	}()
 	return callRouter(router, reply, r)
 }

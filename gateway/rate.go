@@ -21,13 +21,13 @@ type refusal struct {
 
 // of returns the refusal of a tenant's request, where it is known.
 func (r *refusals) of(who caller, now time.Time) (store.Rate, bool) {
-	v, ok := r.tenants.Load(who.tenant)
+	v, ok := r.tenants.Load(who.scope.Tenant)
 	if !ok {
 		return store.Rate{}, false
 	}
 	known := v.(refusal)
 	if known.limit != who.plan.RequestsPerMinute || !now.Before(known.next) {
-		r.tenants.CompareAndDelete(who.tenant, known)
+		r.tenants.CompareAndDelete(who.scope.Tenant, known)
 		return store.Rate{}, false
 	}
 	return store.Rate{Limit: known.limit, Reset: known.untouched.Sub(now), RetryAfter: known.next.Sub(now)}, true
@@ -38,7 +38,7 @@ func (r *refusals) of(who caller, now time.Time) (store.Rate, bool) {
 func (g *Gateway) admit(w *replyWriter, who caller, rate store.Rate) error {
 	if !rate.Allowed {
 		now := time.Now()
-		g.refusals.tenants.Store(who.tenant, refusal{who.plan.RequestsPerMinute, now.Add(rate.RetryAfter), now.Add(rate.Reset)})
+		g.refusals.tenants.Store(who.scope.Tenant, refusal{who.plan.RequestsPerMinute, now.Add(rate.RetryAfter), now.Add(rate.Reset)})
 	}
 	return w.setRate(rate)
 }
@@ -58,10 +58,10 @@ func (g *Gateway) count(w *replyWriter, r *http.Request, who caller) error {
 // used where its plan has an allowance.
 func (g *Gateway) take(r *http.Request, w *replyWriter, who caller) (store.Rate, error) {
 	if who.plan.TokensPerMonth == 0 {
-		return g.shared.Take(r.Context(), who.tenant, who.plan.RequestsPerMinute)
+		return g.shared.Take(r.Context(), who.scope.Tenant, who.plan.RequestsPerMinute)
 	}
 	gathered, err := g.shared.Gather(r.Context(), store.GatherRequest{
-		Tenant: who.tenant, Limit: who.plan.RequestsPerMinute, Month: thisMonth(),
+		Scope: who.scope, Limit: who.plan.RequestsPerMinute, Month: thisMonth(),
 	})
 	w.used = gathered.Used
 	return gathered.Rate, err

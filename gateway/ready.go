@@ -80,7 +80,7 @@ func (r *readiness) check(ctx context.Context, s store.Store) (index string, err
 	defer cancel()
 	r.store, r.index = s.Ping(ctx), partOK
 	// Nobody is called that: it finds nothing, in the way of a search that would.
-	if _, err := s.SearchText(ctx, "-", []string{"ready"}, 1); err != nil && !errors.Is(err, store.ErrFilesOff) {
+	if _, err := s.SearchText(ctx, store.Scope{Tenant: "-"}, []string{"ready"}, 1); err != nil && !errors.Is(err, store.ErrFilesOff) {
 		r.index = partFailing
 	}
 	r.until = time.Now().Add(readyFresh)

@@ -82,7 +82,7 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 	if budget <= 0 {
 		return nil, nil
 	}
-	hits, err := t.gateway.shared.recall.Search(ctx, t.tenant, t.chat.SessionID, g, recall.Query{
+	hits, err := t.gateway.shared.recall.Search(ctx, t.scope, t.chat.SessionID, g, recall.Query{
 		Text:   t.chat.Messages[user].Text(),
 		Now:    time.Now(),
 		Before: t.supplied(d.First, g.Tail),
@@ -168,7 +168,7 @@ func (t *turn) quotable(ctx context.Context, first int, g *store.Gathered, refs 
 			missing = append(missing, r.Seq)
 		}
 	}
-	read, err := t.gateway.shared.ExchangesAt(ctx, t.tenant, t.chat.SessionID, missing)
+	read, err := t.gateway.shared.ExchangesAt(ctx, t.scope, t.chat.SessionID, missing)
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (g *Gateway) reindex(w http.ResponseWriter, r *http.Request, router http.Ha
 	defer context.AfterFunc(g.shared.stopping, cancel)()
 	g.shared.ingests.Add(1)
 	defer g.shared.ingests.Done()
-	n, err := g.knowledge.Reindex(ctx, newUpstream(r, router), who.tenant, id)
+	n, err := g.knowledge.Reindex(ctx, newUpstream(r, router), who.scope, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrDeleted):
 		return noSuchFile(store.ErrNotFound, id)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // checkRouterKey refuses an operator's router key that can't be one. The key
@@ -44,7 +45,7 @@ func (g *Gateway) authenticateOne(r *http.Request) (caller, error) {
 		return caller{}, &unavailable{err}
 	}
 	r.Header.Set("Authorization", "Bearer "+g.options.RouterKey)
-	return caller{tenant: found.Tenant, plan: plan, planName: found.Plan, onOperator: true}, nil
+	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan, onOperator: true}, nil
 }
 
 // asksAModel are the paths that may be posted to with the operator's key.

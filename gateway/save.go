@@ -57,7 +57,7 @@ func (t *turn) append(ctx context.Context, reply *openai.Reply, closed bool) err
 		return nil
 	}
 	return t.gateway.shared.keep(context.WithoutCancel(ctx), journal.Entry{
-		Tenant: t.tenant, Session: t.chat.SessionID, Draft: d, Mark: t.mark, Usage: t.used(reply), TTL: t.ttl,
+		Scope: t.scope, Session: t.chat.SessionID, Draft: d, Mark: t.mark, Usage: t.used(reply), TTL: t.ttl,
 	})
 }
 

@@ -31,7 +31,7 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, router http.Hand
 
 // caller is who sends a request.
 type caller struct {
-	tenant     string
+	scope      store.Scope
 	plan       Plan
 	planName   string
 	onOperator bool // the operator's router key stands for theirs
@@ -62,7 +62,7 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 		return err
 	}
 	w.onOperator = who.onOperator
-	seen.tenant, seen.plan = who.tenant, who.planName
+	seen.tenant, seen.plan = who.scope.Tenant, who.planName
 	if rate, refused := g.refusals.of(who, time.Now()); refused {
 		return w.setRate(rate)
 	}
@@ -134,7 +134,7 @@ func (g *Gateway) authenticate(r *http.Request) (caller, error) {
 			"Authorization holds a service key. It carries the model router's key; the service key goes into the header serviceKey.")
 	}
 	r.Header.Del(headerServiceKey)
-	return caller{tenant: found.Tenant, plan: plan, planName: found.Plan}, nil
+	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan}, nil
 }
 
 // takeHeaders takes our headers off a request and reads them.

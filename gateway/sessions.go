@@ -88,10 +88,10 @@ func (g *Gateway) sessions(w *replyWriter, r *http.Request, who caller, path str
 		if r.Method != http.MethodGet {
 			return notAllowed(w, r, "GET")
 		}
-		return g.ListSessions(w, r, who.tenant)
+		return g.ListSessions(w, r, who.scope)
 	}
 	if r.Method == http.MethodGet {
-		if err := g.shared.catchUp(r.Context(), who.tenant, id); err != nil {
+		if err := g.shared.catchUp(r.Context(), who.scope, id); err != nil {
 			return err
 		}
 	}
@@ -99,13 +99,13 @@ func (g *Gateway) sessions(w *replyWriter, r *http.Request, who caller, path str
 	case nested && sub != "messages":
 		return noSuchPath(r)
 	case nested && r.Method == http.MethodGet:
-		return g.Messages(w, r, who.tenant, id)
+		return g.Messages(w, r, who.scope, id)
 	case nested:
 		return notAllowed(w, r, "GET, POST")
 	case r.Method == http.MethodGet:
-		return g.Session(w, r, who.tenant, id)
+		return g.Session(w, r, who.scope, id)
 	case r.Method == http.MethodDelete:
-		return g.DeleteSession(w, r, who.tenant, id)
+		return g.DeleteSession(w, r, who.scope, id)
 	}
 	return notAllowed(w, r, "GET, DELETE")
 }
@@ -144,8 +144,8 @@ func sessionObject(s store.Session) SessionObject {
 
 // Session describes a session. Its errors, and those of the methods below, are
 // *openai.Error, or the store's.
-func (g *Gateway) Session(w http.ResponseWriter, r *http.Request, tenant, id string) error {
-	s, err := g.shared.Session(r.Context(), tenant, id)
+func (g *Gateway) Session(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
+	s, err := g.shared.Session(r.Context(), scope, id)
 	if err != nil {
 		return noSuchSession(err)
 	}
@@ -153,21 +153,21 @@ func (g *Gateway) Session(w http.ResponseWriter, r *http.Request, tenant, id str
 }
 
 // DeleteSession deletes a session.
-func (g *Gateway) DeleteSession(w http.ResponseWriter, r *http.Request, tenant, id string) error {
-	if err := g.shared.DeleteSession(r.Context(), tenant, id); err != nil {
+func (g *Gateway) DeleteSession(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
+	if err := g.shared.DeleteSession(r.Context(), scope, id); err != nil {
 		return noSuchSession(err)
 	}
 	return respond.JSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
 }
 
 // ListSessions lists a tenant's sessions, page by page.
-func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, tenant string) error {
+func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, scope store.Scope) error {
 	query := r.URL.Query()
 	limit, err := readLimit(query, maxPage, DefaultPage)
 	if err != nil {
 		return err
 	}
-	found, err := g.shared.ListSessions(r.Context(), tenant, query.Get("after"), limit+1)
+	found, err := g.shared.ListSessions(r.Context(), scope, query.Get("after"), limit+1)
 	if errors.Is(err, store.ErrNotFound) {
 		return openai.Invalid("after", "There is no session with the id given in 'after'.")
 	}
@@ -183,16 +183,16 @@ func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, tenant st
 
 // Messages lists the messages of a session, page by page; all of them, as JSON
 // Lines, where the request accepts those.
-func (g *Gateway) Messages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+func (g *Gateway) Messages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
 	if wantsLines(r) {
-		return g.exportMessages(w, r, tenant, id)
+		return g.exportMessages(w, r, scope, id)
 	}
-	return g.listMessages(w, r, tenant, id)
+	return g.listMessages(w, r, scope, id)
 }
 
 // listMessages lists the messages of a session. Message ids are made of the
 // exchange's place in the session and the message's place in the exchange.
-func (g *Gateway) listMessages(w http.ResponseWriter, r *http.Request, tenant, id string) error {
+func (g *Gateway) listMessages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
 	query := r.URL.Query()
 	limit, err := readLimit(query, maxPage, DefaultPage)
 	if err != nil {
@@ -219,7 +219,7 @@ func (g *Gateway) listMessages(w http.ResponseWriter, r *http.Request, tenant, i
 		from++
 	}
 	// An exchange holds at least one message.
-	found, err := g.shared.Exchanges(r.Context(), tenant, id, from, limit+2, order)
+	found, err := g.shared.Exchanges(r.Context(), scope, id, from, limit+2, order)
 	if err != nil {
 		return noSuchSession(err)
 	}

@@ -57,14 +57,14 @@ func Share(ctx context.Context, s store.Store, o JournalOptions, logger func() *
 // DeleteSession removes a session, what is known of it for recall, and what the
 // journal has of it. What other proxies have journaled of it the store voids,
 // when they replay it.
-func (s *Shared) DeleteSession(ctx context.Context, tenant, session string) error {
-	defer s.recall.Forget(tenant, session)
-	journaled := s.journal != nil && s.journal.Holds(tenant, session)
-	err := s.Store.DeleteSession(ctx, tenant, session)
+func (s *Shared) DeleteSession(ctx context.Context, scope store.Scope, session string) error {
+	defer s.recall.Forget(scope, session)
+	journaled := s.journal != nil && s.journal.Holds(scope, session)
+	err := s.Store.DeleteSession(ctx, scope, session)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if dropped := s.DropJournaled(ctx, tenant, session); dropped != nil {
+	if dropped := s.DropJournaled(ctx, scope, session); dropped != nil {
 		return dropped
 	}
 	if journaled { // it may have been there alone

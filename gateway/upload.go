@@ -70,7 +70,7 @@ func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Han
 		return err
 	}
 	in.release()
-	file.Status, err = g.ingest(r.Context(), newUpstream(r, router), who.tenant, file.ID, prepared, work, wait.C)
+	file.Status, err = g.ingest(r.Context(), newUpstream(r, router), who.scope, file.ID, prepared, work, wait.C)
 	if err != nil {
 		return err
 	}
@@ -100,9 +100,9 @@ func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http
 		p, err := prepared()
 		in.release()
 		if err == nil {
-			err = g.knowledge.Ingest(work.ctx, via, who.tenant, file.ID, p)
+			err = g.knowledge.Ingest(work.ctx, via, who.scope, file.ID, p)
 		}
-		g.report(work.ctx, who.tenant, file.ID, err)
+		g.report(work.ctx, who.scope, file.ID, err)
 	}()
 	return respond.JSON(w, fileObject(file))
 }
@@ -152,9 +152,9 @@ func (g *Gateway) begin(ctx context.Context) *job {
 // ingest makes a file searchable. It answers at the latest when enough is over;
 // what isn't done by then goes on, and a failure is told with the file. An
 // earlier failure, or the client leaving, takes the file away again.
-func (g *Gateway) ingest(ctx context.Context, via embed.Caller, tenant, id string, p *knowledge.Prepared, work *job, enough <-chan time.Time) (store.FileStatus, error) {
+func (g *Gateway) ingest(ctx context.Context, via embed.Caller, scope store.Scope, id string, p *knowledge.Prepared, work *job, enough <-chan time.Time) (store.FileStatus, error) {
 	done := make(chan error, 1)
-	go func() { done <- g.knowledge.Ingest(work.ctx, via, tenant, id, p) }()
+	go func() { done <- g.knowledge.Ingest(work.ctx, via, scope, id, p) }()
 
 	var err error
 	select {
@@ -166,7 +166,7 @@ func (g *Gateway) ingest(ctx context.Context, via embed.Caller, tenant, id strin
 	case <-enough:
 		go func() {
 			defer work.end()
-			g.report(work.ctx, tenant, id, <-done)
+			g.report(work.ctx, scope, id, <-done)
 		}()
 		return store.FileUploaded, nil
 	}
@@ -174,7 +174,7 @@ func (g *Gateway) ingest(ctx context.Context, via embed.Caller, tenant, id strin
 	if err == nil {
 		return store.FileProcessed, nil
 	}
-	if e := g.shared.DeleteFile(context.WithoutCancel(ctx), tenant, id); e != nil && !errors.Is(e, store.ErrNotFound) {
+	if e := g.shared.DeleteFile(context.WithoutCancel(ctx), scope, id); e != nil && !errors.Is(e, store.ErrNotFound) {
 		g.requestLogger(ctx).Error("could not remove a file that was not indexed", zap.String("file", id), zap.Error(e))
 	}
 	return "", uploadError(err)
@@ -182,12 +182,12 @@ func (g *Gateway) ingest(ctx context.Context, via embed.Caller, tenant, id strin
 
 // report tells with the file how an upload ended that its client no longer
 // waits for.
-func (g *Gateway) report(ctx context.Context, tenant, id string, err error) {
+func (g *Gateway) report(ctx context.Context, scope store.Scope, id string, err error) {
 	if err == nil || errors.Is(err, store.ErrDeleted) {
 		return
 	}
 	g.requestLogger(ctx).Error("a file could not be indexed", zap.String("file", id), zap.Error(err))
-	err = g.shared.FinishFile(context.WithoutCancel(ctx), tenant, id, store.FileError, uploadError(err).Error())
+	err = g.shared.FinishFile(context.WithoutCancel(ctx), scope, id, store.FileError, uploadError(err).Error())
 	if err != nil && !errors.Is(err, store.ErrDeleted) {
 		g.requestLogger(ctx).Error("could not mark a file as failed", zap.String("file", id), zap.Error(err))
 	}

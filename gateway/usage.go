@@ -42,7 +42,7 @@ func (g *Gateway) usage(w *replyWriter, r *http.Request, who caller) error {
 	if r.Method != http.MethodGet {
 		return notAllowed(w, r, "GET")
 	}
-	files, size, _, err := g.fileTotals(r.Context(), who.tenant, nil)
+	files, size, _, err := g.fileTotals(r.Context(), who.scope, nil)
 	if err != nil {
 		return err
 	}

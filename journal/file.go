@@ -161,7 +161,7 @@ func (f *file) add(ctx context.Context, n name, now time.Time, record []byte) er
 	}
 	defer c.Close()
 	_, err = c.ExecContext(context.WithoutCancel(ctx), `INSERT INTO entries (location, slot, tenant, session, added, record) VALUES (?, ?, ?, ?, ?, ?)`,
-		f.location, f.slot, n.tenant, []byte(n.session), now.UnixMilli(), record)
+		f.location, f.slot, n.scope.Tenant, []byte(n.session), now.UnixMilli(), record)
 	return err
 }
 
@@ -171,7 +171,7 @@ func (f *file) next(ctx context.Context, n name, after int64) (r row, ok bool, e
 	var added int64
 	err = f.db.QueryRowContext(ctx, `SELECT id, added, record FROM entries
 		WHERE location = ? AND slot = ? AND tenant = ? AND session = ? AND id > ? AND aside = 0 ORDER BY id LIMIT 1`,
-		f.location, f.slot, n.tenant, []byte(n.session), after).Scan(&r.id, &added, &r.record)
+		f.location, f.slot, n.scope.Tenant, []byte(n.session), after).Scan(&r.id, &added, &r.record)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, false, nil
 	}
@@ -210,7 +210,7 @@ func (f *file) tidy(ctx context.Context) {
 func (f *file) drop(ctx context.Context, n name) (dropped []name, err error) {
 	rows, err := f.db.QueryContext(ctx, `DELETE FROM entries
 		WHERE location = ?1 AND tenant = ?2 AND (?3 = x'' OR session = ?3) AND (slot = ?4 OR aside = 1)
-		RETURNING session, aside = 0`, f.location, n.tenant, []byte(n.session), f.slot)
+		RETURNING session, aside = 0`, f.location, n.scope.Tenant, []byte(n.session), f.slot)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (f *file) drop(ctx context.Context, n name) (dropped []name, err error) {
 			return dropped, err
 		}
 		if waited {
-			dropped = append(dropped, name{n.tenant, string(session)})
+			dropped = append(dropped, name{n.scope, string(session)})
 		}
 	}
 	if err := rows.Err(); err != nil {

@@ -31,8 +31,9 @@ import (
 
 // Entry is an exchange that waits for the store.
 type Entry struct {
-	Tenant, Session string
-	Draft           memory.Draft
+	Scope   store.Scope
+	Session string
+	Draft   memory.Draft
 	// Saved says that the store has it, and hasn't confirmed it: who reads the
 	// session sees it as it is.
 	Saved bool
@@ -45,7 +46,7 @@ type Entry struct {
 // Append is what the store is asked.
 func (e *Entry) Append() store.Append {
 	return store.Append{
-		Tenant: e.Tenant, Session: e.Session, Exchange: e.Draft.Exchange, Mark: e.Mark,
+		Scope: e.Scope, Session: e.Session, Exchange: e.Draft.Exchange, Mark: e.Mark,
 		Rebase: e.Draft.Rebase, Replaces: e.Draft.Replaces, TTL: e.TTL, Usage: e.Usage,
 	}
 }
@@ -114,7 +115,10 @@ type Journal struct {
 	stopped     chan struct{}
 }
 
-type name struct{ tenant, session string }
+type name struct {
+	scope   store.Scope
+	session string
+}
 
 // queue is a session's part of the journal.
 type queue struct {
@@ -179,13 +183,13 @@ func (j *Journal) Depth() int { return int(j.depth.Load()) }
 
 // Holds reports whether exchanges of the session wait: new ones go behind them,
 // by Add, and who wants to read the session has them replayed first.
-func (j *Journal) Holds(tenant, session string) bool {
+func (j *Journal) Holds(scope store.Scope, session string) bool {
 	if j.depth.Load() == 0 {
 		return false
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.queues[name{tenant, session}] != nil
+	return j.queues[name{scope, session}] != nil
 }
 
 // Saved tells the journal that the store has taken an exchange from others: what
@@ -199,7 +203,7 @@ func (j *Journal) Add(ctx context.Context, e Entry) error {
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	n := name{e.Tenant, e.Session}
+	n := name{e.Scope, e.Session}
 	// From now on, what others save of the session goes behind it.
 	depth := j.more(n)
 	if err := j.file.add(ctx, n, j.opts.Now(), record); err != nil {
@@ -214,8 +218,8 @@ func (j *Journal) Add(ctx context.Context, e Entry) error {
 // Drop forgets the exchanges of a session that was deleted, or of a whole tenant
 // where session is empty: those too that were set aside. Once begun it goes on
 // to its end, so that what is counted is what is in the file.
-func (j *Journal) Drop(ctx context.Context, tenant, session string) error {
-	dropped, err := j.file.drop(context.WithoutCancel(ctx), name{tenant, session})
+func (j *Journal) Drop(ctx context.Context, scope store.Scope, session string) error {
+	dropped, err := j.file.drop(context.WithoutCancel(ctx), name{scope, session})
 	for _, n := range dropped {
 		j.opts.Notify(Event{What: Void, Depth: j.less(n)})
 	}

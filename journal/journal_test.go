@@ -124,7 +124,7 @@ func open(t *testing.T, path string, s journal.Store, c *clock) *journal.Journal
 }
 
 func entry(session, id string) journal.Entry {
-	return journal.Entry{Tenant: "acme", Session: session, Draft: memory.Draft{
+	return journal.Entry{Scope: store.Scope{Tenant: "acme"}, Session: session, Draft: memory.Draft{
 		Exchange: store.Exchange{ID: id, Messages: []store.Message{{JSON: []byte(`{"role":"assistant","content":"x"}`)}}},
 	}}
 }
@@ -155,15 +155,15 @@ func TestWhatWaitsIsReplayedInOrderWhenTheStoreIsBack(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "j.db"), s, c)
 	add(t, j, entry("s", "1"), entry("s", "2"), entry("s", "3"))
 	eventually(t, "the store is asked more than once", func() bool { return s.tried() > 1 })
-	if j.Depth() != 3 || !j.Holds("acme", "s") || j.Holds("acme", "other") || j.Holds("beta", "s") {
+	if j.Depth() != 3 || !j.Holds(store.Scope{Tenant: "acme"}, "s") || j.Holds(store.Scope{Tenant: "acme"}, "other") || j.Holds(store.Scope{Tenant: "beta"}, "s") {
 		t.Errorf("depth %d", j.Depth())
 	}
-	if err := j.Replay(t.Context(), "acme", "s"); !errors.Is(err, errDown) {
+	if err := j.Replay(t.Context(), store.Scope{Tenant: "acme"}, "s"); !errors.Is(err, errDown) {
 		t.Errorf("to replay now: %v", err)
 	}
 	s.set(func() { s.down = false })
 	eventually(t, "all is told to be replayed", func() bool { return c.told("replayed 0") })
-	if got := s.saved(); got != "s/1 s/2 s/3" || j.Depth() != 0 || j.Holds("acme", "s") {
+	if got := s.saved(); got != "s/1 s/2 s/3" || j.Depth() != 0 || j.Holds(store.Scope{Tenant: "acme"}, "s") {
 		t.Errorf("the store has %q, depth %d", got, j.Depth())
 	}
 }
@@ -237,7 +237,7 @@ func TestASessionIsReplayedAtOnceForWhoReadsIt(t *testing.T) {
 	add(t, j, entry("a", "1"), entry("b", "2"), entry("a", "3"))
 	s.set(func() { s.down = false })
 	// The loop's first attempt may come in between.
-	if err := j.Replay(t.Context(), "acme", "a"); err != nil || without(s.saved(), "b/2") != "a/1 a/3" {
+	if err := j.Replay(t.Context(), store.Scope{Tenant: "acme"}, "a"); err != nil || without(s.saved(), "b/2") != "a/1 a/3" {
 		t.Errorf("%v; the store has %q", err, s.saved())
 	}
 	// That it worked says that the store is back: the pause is over.
@@ -249,7 +249,7 @@ func TestWhatIsSavedButUnconfirmedStaysAndCanBeRead(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "j.db"), s, c)
 	add(t, j, entry("s", "1"), entry("s", "2"))
 	s.set(func() { s.down, s.lonely = false, true })
-	if err := j.Replay(t.Context(), "acme", "s"); err != nil || s.saved() != "s/1 s/2" || j.Depth() != 2 {
+	if err := j.Replay(t.Context(), store.Scope{Tenant: "acme"}, "s"); err != nil || s.saved() != "s/1 s/2" || j.Depth() != 2 {
 		t.Errorf("%v; the store has %q, depth %d", err, s.saved(), j.Depth())
 	}
 	c.pass(24 * time.Hour)
@@ -257,7 +257,7 @@ func TestWhatIsSavedButUnconfirmedStaysAndCanBeRead(t *testing.T) {
 	n := s.tried()
 	eventually(t, "confirmation is asked for again", func() bool { return s.tried() > n+2 })
 	add(t, j, entry("s", "3"))
-	if err := j.Replay(t.Context(), "acme", "s"); err != nil || s.saved() != "s/1 s/2 s/3" {
+	if err := j.Replay(t.Context(), store.Scope{Tenant: "acme"}, "s"); err != nil || s.saved() != "s/1 s/2 s/3" {
 		t.Errorf("%v; the store has %q", err, s.saved())
 	}
 	add(t, j, entry("s", "4"))
@@ -280,7 +280,7 @@ func TestWhoReadsDoesNotWaitForWhatIsSaved(t *testing.T) {
 		e := entry("s", "1")
 		e.Saved = true
 		add(t, j, e, entry("s", "2"))
-		if err := j.Replay(t.Context(), "acme", "s"); err != nil || !strings.HasPrefix(s.saved(), "s/2") {
+		if err := j.Replay(t.Context(), store.Scope{Tenant: "acme"}, "s"); err != nil || !strings.HasPrefix(s.saved(), "s/2") {
 			t.Errorf("%v; the store was asked for %q", err, s.saved())
 		}
 		if err := j.Close(); err != nil {
@@ -302,7 +302,7 @@ func TestWhatWaitsSurvives(t *testing.T) {
 	}
 	s := &fake{down: true}
 	j = open(t, path, s, nil)
-	if !j.Holds("acme", "s\x00\xff") || j.Depth() != 2 {
+	if !j.Holds(store.Scope{Tenant: "acme"}, "s\x00\xff") || j.Depth() != 2 {
 		t.Errorf("depth %d: the first request would not see what waits", j.Depth())
 	}
 	s.set(func() { s.down = false })
@@ -385,10 +385,10 @@ func TestADeletedSessionsExchangesVanish(t *testing.T) {
 
 	s.set(func() { s.down = true })
 	add(t, j, entry("s", "2"), entry("t", "3"), entry("u", "4"))
-	if err := j.Drop(t.Context(), "acme", "s"); err != nil || j.Holds("acme", "s") || j.Depth() != 2 {
+	if err := j.Drop(t.Context(), store.Scope{Tenant: "acme"}, "s"); err != nil || j.Holds(store.Scope{Tenant: "acme"}, "s") || j.Depth() != 2 {
 		t.Errorf("drop a session: %v, depth %d", err, j.Depth())
 	}
-	if err := j.Drop(t.Context(), "acme", ""); err != nil || j.Depth() != 0 {
+	if err := j.Drop(t.Context(), store.Scope{Tenant: "acme"}, ""); err != nil || j.Depth() != 0 {
 		t.Errorf("drop a tenant: %v, depth %d", err, j.Depth())
 	}
 	if n := rows(t, path); n != 0 {
@@ -418,7 +418,7 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 	if !left() {
 		t.Error("it isn't there: nothing is tested")
 	}
-	if err := j.Drop(t.Context(), "acme", "s"); err != nil || left() {
+	if err := j.Drop(t.Context(), store.Scope{Tenant: "acme"}, "s"); err != nil || left() {
 		t.Errorf("dropped, it is still in the file: %v", err)
 	}
 	add(t, j, e)
@@ -432,11 +432,11 @@ func TestAProcessCountsWhatAnotherHasDropped(t *testing.T) {
 	s := &fake{down: true, refuse: map[string]error{"1": store.ErrDeleted}}
 	j := open(t, path, s, nil)
 	add(t, j, entry("s", "1"))
-	if err := open(t, path, &fake{}, nil).Drop(t.Context(), "acme", "s"); err != nil {
+	if err := open(t, path, &fake{}, nil).Drop(t.Context(), store.Scope{Tenant: "acme"}, "s"); err != nil {
 		t.Fatal(err)
 	}
 	s.set(func() { s.down = false })
-	eventually(t, "nothing waits", func() bool { return j.Depth() == 0 && !j.Holds("acme", "s") })
+	eventually(t, "nothing waits", func() bool { return j.Depth() == 0 && !j.Holds(store.Scope{Tenant: "acme"}, "s") })
 	if n := rows(t, path); n != 0 {
 		t.Errorf("%d rows are left", n)
 	}
@@ -447,7 +447,7 @@ func TestADeletionIsCarriedOutWhenWhoAskedHasLeft(t *testing.T) {
 	add(t, j, entry("s", "1"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := j.Drop(ctx, "acme", "s"); err != nil || j.Depth() != 0 {
+	if err := j.Drop(ctx, store.Scope{Tenant: "acme"}, "s"); err != nil || j.Depth() != 0 {
 		t.Errorf("%v, depth %d", err, j.Depth())
 	}
 }
@@ -506,11 +506,11 @@ func TestAFileThatCanNotBeWrittenKeepsNobodyWaiting(t *testing.T) {
 		CREATE TRIGGER fuller BEFORE DELETE ON entries BEGIN SELECT raise(FAIL, 'full'); END`); err != nil {
 		t.Fatal(err)
 	}
-	if err := j.Add(t.Context(), entry("t", "3")); err == nil || j.Holds("acme", "t") || j.Depth() != 2 {
+	if err := j.Add(t.Context(), entry("t", "3")); err == nil || j.Holds(store.Scope{Tenant: "acme"}, "t") || j.Depth() != 2 {
 		t.Errorf("add: %v, depth %d", err, j.Depth())
 	}
 	s.set(func() { s.down = false })
-	if err := j.Replay(t.Context(), "acme", "s"); err != nil || s.saved() != "s/1 s/2" {
+	if err := j.Replay(t.Context(), store.Scope{Tenant: "acme"}, "s"); err != nil || s.saved() != "s/1 s/2" {
 		t.Errorf("%v; the store has %q", err, s.saved())
 	}
 	if _, err := db.Exec(`DROP TRIGGER fuller`); err != nil {

@@ -5,32 +5,51 @@ import (
 	"encoding/gob"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // errCorrupt says that an entry can't be read back. It tells nothing of what it
 // holds.
 var errCorrupt = errors.New("a journaled exchange is corrupt")
 
-// encode packs an entry. A gob goes by the names of the fields: those that are
-// added later are kept without a word of ours, and entries of an older version
-// can still be read.
+// record is an entry as it is written. A gob goes by the names of the fields:
+// those that are added later are kept without a word of ours, entries of an older
+// version can still be read, and an older version reads ours.
+type record struct {
+	Tenant, Session string
+	Draft           memory.Draft
+	Saved           bool
+	Mark            store.Mark
+	Usage           store.Used
+	TTL             time.Duration
+}
+
+// encode packs an entry. A user's is refused: an older version, which may be the
+// one that replays it, would take it for the tenant's.
 func encode(e *Entry) ([]byte, error) {
+	if err := e.Scope.Whole(); err != nil {
+		return nil, err
+	}
 	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(e); err != nil {
+	err := gob.NewEncoder(&b).Encode(record{e.Scope.Tenant, e.Session, e.Draft, e.Saved, e.Mark, e.Usage, e.TTL})
+	if err != nil {
 		return nil, fmt.Errorf("encode: %w", err)
 	}
 	return b.Bytes(), nil
 }
 
 // decode undoes encode.
-func decode(record []byte) (*Entry, error) {
-	e := new(Entry)
-	if err := gob.NewDecoder(bytes.NewReader(record)).Decode(e); err != nil {
+func decode(packed []byte) (*Entry, error) {
+	var r record
+	if err := gob.NewDecoder(bytes.NewReader(packed)).Decode(&r); err != nil {
 		return nil, errCorrupt
 	}
-	d := &e.Draft
-	if own := len(d.Said) - d.New; e.Session == "" || d.New < 0 || own < 0 || own > len(d.Exchange.Messages) {
+	d := &r.Draft
+	if own := len(d.Said) - d.New; r.Session == "" || d.New < 0 || own < 0 || own > len(d.Exchange.Messages) {
 		return nil, errCorrupt
 	}
-	return e, nil
+	return &Entry{store.Scope{Tenant: r.Tenant}, r.Session, r.Draft, r.Saved, r.Mark, r.Usage, r.TTL}, nil
 }

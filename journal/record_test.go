@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"reflect"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ func full(t *testing.T) *Entry {
 	e := new(Entry)
 	fill(t, reflect.ValueOf(e).Elem())
 	e.Draft.New = 0
+	e.Scope.User = "" // see encode
 	return e
 }
 
@@ -75,7 +77,7 @@ func TestNothingOfAnAppendIsLost(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	record, err := encode(&Entry{Tenant: "t", Session: "s", Draft: memory.Draft{
+	record, err := encode(&Entry{Scope: store.Scope{Tenant: "t"}, Session: "s", Draft: memory.Draft{
 		Said:     []memory.Said{{Role: "user"}, {Role: "assistant"}, {Role: "user"}},
 		Exchange: store.Exchange{ID: "x", Messages: make([]store.Message, 4)},
 	}})
@@ -93,4 +95,10 @@ func FuzzDecode(f *testing.F) {
 		// What can be read can be replayed, whatever others have saved.
 		e.Draft.Rebase([]store.Exchange{e.Draft.Exchange, {Messages: make([]store.Message, 3)}})
 	})
+}
+
+func TestAUsersExchangeIsNotTakenForTheTenants(t *testing.T) {
+	if _, err := encode(&Entry{Scope: store.Scope{Tenant: "t", User: "u"}, Session: "s"}); !errors.Is(err, store.ErrUsers) {
+		t.Errorf("got %v, want ErrUsers", err)
+	}
 }

@@ -90,9 +90,9 @@ func (j *Journal) pass() bool {
 
 // Replay gives the store what waits of a session. If it returns nil, who reads
 // the session finds all that was added before.
-func (j *Journal) Replay(ctx context.Context, tenant, session string) error {
+func (j *Journal) Replay(ctx context.Context, scope store.Scope, session string) error {
 	j.mu.Lock()
-	q := j.queues[name{tenant, session}]
+	q := j.queues[name{scope, session}]
 	j.mu.Unlock()
 	if q == nil {
 		return nil

@@ -131,7 +131,7 @@ func eachName(rows *sql.Rows, do func(name) int) (list []name, err error) {
 	for rows.Next() {
 		var n name
 		var session []byte
-		if err := rows.Scan(&n.tenant, &session); err != nil {
+		if err := rows.Scan(&n.scope.Tenant, &session); err != nil {
 			return list, err
 		}
 		n.session = string(session)

@@ -15,11 +15,11 @@ import (
 // A text that the tenant has in a file already, under whatever name, isn't
 // embedded again: a new version of a document costs what is new in it. The
 // vectors are the store's, and end with the files.
-func (s *Service) embed(ctx context.Context, via embed.Caller, tenant, name string, chunks []store.Chunk) error {
+func (s *Service) embed(ctx context.Context, via embed.Caller, scope store.Scope, name string, chunks []store.Chunk) error {
 	if s.embedder == nil {
 		return nil
 	}
-	if err := s.recognise(ctx, tenant, chunks); err != nil {
+	if err := s.recognise(ctx, scope, chunks); err != nil {
 		return err
 	}
 	var texts []string
@@ -43,7 +43,7 @@ func (s *Service) embed(ctx context.Context, via embed.Caller, tenant, name stri
 }
 
 // recognise sets the vectors that the store has.
-func (s *Service) recognise(ctx context.Context, tenant string, chunks []store.Chunk) error {
+func (s *Service) recognise(ctx context.Context, scope store.Scope, chunks []store.Chunk) error {
 	if s.embedder.Free() {
 		return nil
 	}
@@ -51,7 +51,7 @@ func (s *Service) recognise(ctx context.Context, tenant string, chunks []store.C
 	for i := range chunks {
 		digests[i] = chunks[i].Digest()
 	}
-	vectors, err := s.files.KnownVectors(ctx, tenant, s.embedder.Model(), s.embedder.Dimensions(), digests)
+	vectors, err := s.files.KnownVectors(ctx, scope, s.embedder.Model(), s.embedder.Dimensions(), digests)
 	if err != nil {
 		return fmt.Errorf("look for known passages: %w", err)
 	}
@@ -71,8 +71,8 @@ var ErrNotProcessed = errors.New("the file is not processed")
 //
 // It can be broken off, and made again. The error wraps ErrEmbedding where the
 // embedder failed, and is store.ErrNotFound, store.ErrDeleted or ErrNotProcessed.
-func (s *Service) Reindex(ctx context.Context, via embed.Caller, tenant, id string) (chunks int, err error) {
-	f, err := s.files.File(ctx, tenant, id)
+func (s *Service) Reindex(ctx context.Context, via embed.Caller, scope store.Scope, id string) (chunks int, err error) {
+	f, err := s.files.File(ctx, scope, id)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +83,7 @@ func (s *Service) Reindex(ctx context.Context, via embed.Caller, tenant, id stri
 		return 0, nil
 	}
 	for after := -1; ; {
-		list, err := s.files.FileChunks(ctx, tenant, id, after, ingestStep)
+		list, err := s.files.FileChunks(ctx, scope, id, after, ingestStep)
 		if err != nil {
 			return chunks, err
 		}
@@ -93,14 +93,14 @@ func (s *Service) Reindex(ctx context.Context, via embed.Caller, tenant, id stri
 		for i := range list {
 			list[i].Vector = nil
 		}
-		if err := s.embed(ctx, via, tenant, f.Name, list); err != nil {
+		if err := s.embed(ctx, via, scope, f.Name, list); err != nil {
 			return chunks, err
 		}
-		if err := s.files.SetVectors(ctx, tenant, id, s.embedder.Model(), list); err != nil {
+		if err := s.files.SetVectors(ctx, scope, id, s.embedder.Model(), list); err != nil {
 			return chunks, err
 		}
 		chunks += len(list)
 		after = list[len(list)-1].N
 	}
-	return chunks, s.files.SetModel(ctx, tenant, id, s.embedder.Model())
+	return chunks, s.files.SetModel(ctx, scope, id, s.embedder.Model())
 }

@@ -28,21 +28,21 @@ func newFakeStore() *fakeStore {
 	return &fakeStore{chunks: map[string][]store.Chunk{}, status: map[string]store.FileStatus{}}
 }
 
-func (f *fakeStore) AddChunks(_ context.Context, tenant, id string, chunks []store.Chunk) error {
+func (f *fakeStore) AddChunks(_ context.Context, scope store.Scope, id string, chunks []store.Chunk) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.steps++
 	if f.addErr != nil {
 		return f.addErr
 	}
-	f.chunks[tenant+"/"+id] = append(f.chunks[tenant+"/"+id], slices.Clone(chunks)...)
+	f.chunks[scope.Tenant+"/"+id] = append(f.chunks[scope.Tenant+"/"+id], slices.Clone(chunks)...)
 	return nil
 }
 
-func (f *fakeStore) FinishFile(_ context.Context, tenant, id string, status store.FileStatus, _ string) error {
+func (f *fakeStore) FinishFile(_ context.Context, scope store.Scope, id string, status store.FileStatus, _ string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.status[tenant+"/"+id] = status
+	f.status[scope.Tenant+"/"+id] = status
 	return nil
 }
 
@@ -68,11 +68,11 @@ func (f *fakeStore) find(tenant string, limit int, score func(store.Chunk) float
 	return hits[:min(limit, len(hits))]
 }
 
-func (f *fakeStore) SearchText(_ context.Context, tenant string, terms []string, limit int) ([]store.Hit, error) {
+func (f *fakeStore) SearchText(_ context.Context, scope store.Scope, terms []string, limit int) ([]store.Hit, error) {
 	if f.textErr != nil {
 		return nil, f.textErr
 	}
-	return f.find(tenant, limit, func(c store.Chunk) float64 {
+	return f.find(scope.Tenant, limit, func(c store.Chunk) float64 {
 		n := 0
 		for _, w := range strings.Fields(c.Terms) {
 			if slices.Contains(terms, w) {
@@ -83,11 +83,11 @@ func (f *fakeStore) SearchText(_ context.Context, tenant string, terms []string,
 	}), nil
 }
 
-func (f *fakeStore) SearchVector(_ context.Context, tenant, _ string, vector []float32, limit int) ([]store.Hit, error) {
+func (f *fakeStore) SearchVector(_ context.Context, scope store.Scope, _ string, vector []float32, limit int) ([]store.Hit, error) {
 	if f.vectorErr != nil {
 		return nil, f.vectorErr
 	}
-	return f.find(tenant, limit, func(c store.Chunk) (sum float64) {
+	return f.find(scope.Tenant, limit, func(c store.Chunk) (sum float64) {
 		for i, x := range c.Vector {
 			sum += float64(x) * float64(vector[i])
 		}
@@ -95,7 +95,7 @@ func (f *fakeStore) SearchVector(_ context.Context, tenant, _ string, vector []f
 	}), nil
 }
 
-func (f *fakeStore) Chunks(context.Context, string, []store.ChunkRef) ([]store.Hit, error) {
+func (f *fakeStore) Chunks(context.Context, store.Scope, []store.ChunkRef) ([]store.Hit, error) {
 	return nil, errors.New("not asked for in these tests")
 }
 

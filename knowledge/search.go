@@ -39,7 +39,7 @@ const (
 // Where the embedder or one of the rankings fails, the rest answers, and
 // Degraded says so; it is an error only if the store fails in all that was
 // asked of it.
-func (s *Service) Search(ctx context.Context, via embed.Caller, tenant, query string, limit int) (Result, error) {
+func (s *Service) Search(ctx context.Context, via embed.Caller, scope store.Scope, query string, limit int) (Result, error) {
 	if limit <= 0 {
 		return Result{}, nil
 	}
@@ -52,13 +52,13 @@ func (s *Service) Search(ctx context.Context, via embed.Caller, tenant, query st
 	)
 	if len(words) > 0 {
 		group.Go(func() error {
-			lexical, lexicalErr = s.searcher.SearchText(ctx, tenant, words, n)
+			lexical, lexicalErr = s.searcher.SearchText(ctx, scope, words, n)
 			return nil
 		})
 	}
 	if s.embedder != nil {
 		group.Go(func() error {
-			near, embedErr, vectorErr = s.nearest(ctx, via, tenant, query, n)
+			near, embedErr, vectorErr = s.nearest(ctx, via, scope, query, n)
 			return nil
 		})
 	}
@@ -93,7 +93,7 @@ func (s *Service) Search(ctx context.Context, via embed.Caller, tenant, query st
 }
 
 // nearest is the search by vector.
-func (s *Service) nearest(ctx context.Context, via embed.Caller, tenant, query string, n int) (hits []store.Hit, embedErr, err error) {
+func (s *Service) nearest(ctx context.Context, via embed.Caller, scope store.Scope, query string, n int) (hits []store.Hit, embedErr, err error) {
 	patience, cancel := context.WithTimeout(ctx, s.opts.EmbedTimeout)
 	defer cancel()
 	vectors, err := s.embedder.Embed(patience, via, []string{query})
@@ -103,7 +103,7 @@ func (s *Service) nearest(ctx context.Context, via embed.Caller, tenant, query s
 	if vectors[0] == nil {
 		return nil, nil, nil // nothing in the question to embed
 	}
-	hits, err = s.searcher.SearchVector(ctx, tenant, s.embedder.Model(), vectors[0], n)
+	hits, err = s.searcher.SearchVector(ctx, scope, s.embedder.Model(), vectors[0], n)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -42,7 +42,7 @@ func TestSearchFindsTheTenantsPassages(t *testing.T) {
 		strings.Repeat("Romans ", 1<<16): "harbour.md",
 	} {
 		s, _ := library(t, &fakeEmbedder{Hashing: embed.NewHashing(1024)})
-		r, err := s.Search(t.Context(), nil, "acme", query, 5)
+		r, err := s.Search(t.Context(), nil, store.Scope{Tenant: "acme"}, query, 5)
 		if err != nil || names(r.Hits) != want || r.Degraded != "" {
 			t.Errorf("%.40q: got %q, %q, %v", query, names(r.Hits), r.Degraded, err)
 		}
@@ -75,7 +75,7 @@ func TestTheRestAnswersWhereAPartFails(t *testing.T) {
 			e := &fakeEmbedder{Hashing: embed.NewHashing(1024)}
 			s, f := library(t, e)
 			e.err, f.vectorErr, f.textErr = c.embed, c.vector, c.text
-			r, err := s.Search(t.Context(), nil, "acme", c.query, 5)
+			r, err := s.Search(t.Context(), nil, store.Scope{Tenant: "acme"}, c.query, 5)
 			if (err != nil) != c.fails || r.Degraded != c.degraded || (len(r.Hits) > 0) != c.found {
 				t.Errorf("got %+v, %v", r, err)
 			}
@@ -88,7 +88,7 @@ func TestAnEmbedderThatHangsDoesNotHoldUpTheSearch(t *testing.T) {
 		e := &fakeEmbedder{Hashing: embed.NewHashing(1024)}
 		s, _ := library(t, e)
 		e.wait = true
-		r, err := s.Search(t.Context(), nil, "acme", "customers", 5)
+		r, err := s.Search(t.Context(), nil, store.Scope{Tenant: "acme"}, "customers", 5)
 		if err != nil || r.Degraded != PartEmbedding || names(r.Hits) != "refunds.md" {
 			t.Errorf("got %+v, %v", r, err)
 		}
@@ -99,7 +99,7 @@ func TestSearchEndsWithItsContext(t *testing.T) {
 	s, _ := library(t, &fakeEmbedder{Hashing: embed.NewHashing(1024)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Search(ctx, nil, "acme", "customers", 5); !errors.Is(err, context.Canceled) {
+	if _, err := s.Search(ctx, nil, store.Scope{Tenant: "acme"}, "customers", 5); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

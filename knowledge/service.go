@@ -97,15 +97,15 @@ const ingestStep = 1000
 // the caller removes it with DeleteFile, or tells with FinishFile and
 // FileError. The error wraps ErrEmbedding where the embedder failed, and
 // store.ErrDeleted where the file was deleted meanwhile.
-func (s *Service) Ingest(ctx context.Context, via embed.Caller, tenant, id string, p *Prepared) error {
+func (s *Service) Ingest(ctx context.Context, via embed.Caller, scope store.Scope, id string, p *Prepared) error {
 	defer p.Close()
 	// Few are held at a time, and none longer than needed: files are large.
 	var held []store.Chunk
 	flush := func() error {
-		if err := s.embed(ctx, via, tenant, p.name, held); err != nil {
+		if err := s.embed(ctx, via, scope, p.name, held); err != nil {
 			return err
 		}
-		if err := s.files.AddChunks(ctx, tenant, id, held); err != nil {
+		if err := s.files.AddChunks(ctx, scope, id, held); err != nil {
 			return fmt.Errorf("add the passages: %w", err)
 		}
 		held = nil
@@ -126,7 +126,7 @@ func (s *Service) Ingest(ctx context.Context, via embed.Caller, tenant, id strin
 	if err != nil {
 		return err
 	}
-	if err := s.files.FinishFile(ctx, tenant, id, store.FileProcessed, ""); err != nil {
+	if err := s.files.FinishFile(ctx, scope, id, store.FileProcessed, ""); err != nil {
 		return fmt.Errorf("finish the file: %w", err)
 	}
 	return nil

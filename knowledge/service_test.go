@@ -17,7 +17,7 @@ func ingest(t *testing.T, s *Service, tenant, name, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Ingest(t.Context(), nil, tenant, name, p); err != nil {
+	if err := s.Ingest(t.Context(), nil, store.Scope{Tenant: tenant}, name, p); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -29,7 +29,7 @@ func TestAFileIsFoundOnceItIsIngested(t *testing.T) {
 	if err != nil || f.steps != 0 {
 		t.Fatal(p, err, "and nothing may be written yet:", f.steps)
 	}
-	if err := s.Ingest(t.Context(), nil, "acme", "f1", p); err != nil {
+	if err := s.Ingest(t.Context(), nil, store.Scope{Tenant: "acme"}, "f1", p); err != nil {
 		t.Fatal(err)
 	}
 	c := f.chunks["acme/f1"][0]
@@ -75,7 +75,7 @@ func TestAFailedIngestionLeavesTheFileToTheCaller(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = s.Ingest(t.Context(), nil, "acme", "f1", p)
+			err = s.Ingest(t.Context(), nil, store.Scope{Tenant: "acme"}, "f1", p)
 			if errors.Is(err, ErrEmbedding) != c.embedding || !errors.Is(err, c.addErr) && !errors.Is(err, c.embedErr) {
 				t.Errorf("got %v", err)
 			}
@@ -90,7 +90,7 @@ func TestWithoutAnEmbedderThereAreWordsOnly(t *testing.T) {
 	f := newFakeStore()
 	s := New(f, f, nil, Options{})
 	ingest(t, s, "acme", "a.md", "Refunds are paid.")
-	r, err := s.Search(t.Context(), nil, "acme", "refunds", 5)
+	r, err := s.Search(t.Context(), nil, store.Scope{Tenant: "acme"}, "refunds", 5)
 	if s.Model() != "" || f.chunks["acme/a.md"][0].Vector != nil || err != nil || len(r.Hits) != 1 || r.Hits[0].Score != 1 || r.Degraded != "" {
 		t.Errorf("got %+v, %v", r, err)
 	}

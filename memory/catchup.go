@@ -130,7 +130,7 @@ func (c *catching) find(ctx context.Context, lacking []int64, tail []store.Excha
 // nothing of.
 func (c *catching) read(ctx context.Context, lacking []int64) (rest []int64, err error) {
 	for page := range slices.Chunk(lacking, loadPage) {
-		found, err := c.r.log.Vectors(ctx, c.name.tenant, c.name.session, page)
+		found, err := c.r.log.Vectors(ctx, c.name.scope, c.name.session, page)
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func (c *catching) exchanges(ctx context.Context, seqs []int64, tail []store.Exc
 	}
 	if len(list) < len(seqs) {
 		var err error
-		if list, err = c.r.log.ExchangesAt(ctx, c.name.tenant, c.name.session, seqs); err != nil {
+		if list, err = c.r.log.ExchangesAt(ctx, c.name.scope, c.name.session, seqs); err != nil {
 			return nil, err
 		}
 	}
@@ -202,7 +202,7 @@ func (c *catching) keep(ctx context.Context) []store.ExchangeVector {
 	if len(c.unkept) == 0 {
 		return nil
 	}
-	if err := c.r.log.PutVectors(ctx, c.name.tenant, c.name.session, c.unkept); err != nil {
+	if err := c.r.log.PutVectors(ctx, c.name.scope, c.name.session, c.unkept); err != nil {
 		c.by.Failed(PartVector, err)
 		return c.unkept
 	}

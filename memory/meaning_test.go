@@ -23,7 +23,7 @@ type shelf struct {
 	err  error // where set, nothing is taken
 }
 
-func (b *book) ExchangesAt(ctx context.Context, _, _ string, seqs []int64) (found []store.Exchange, err error) {
+func (b *book) ExchangesAt(ctx context.Context, _ store.Scope, _ string, seqs []int64) (found []store.Exchange, err error) {
 	for _, e := range b.list {
 		if slices.Contains(seqs, e.Seq) {
 			found = append(found, e)
@@ -32,7 +32,7 @@ func (b *book) ExchangesAt(ctx context.Context, _, _ string, seqs []int64) (foun
 	return found, ctx.Err()
 }
 
-func (b *book) PutVectors(ctx context.Context, _, _ string, list []store.ExchangeVector) error {
+func (b *book) PutVectors(ctx context.Context, _ store.Scope, _ string, list []store.ExchangeVector) error {
 	b.kept.mu.Lock()
 	defer b.kept.mu.Unlock()
 	if b.kept.err != nil {
@@ -50,7 +50,7 @@ func (b *book) PutVectors(ctx context.Context, _, _ string, list []store.Exchang
 	return ctx.Err()
 }
 
-func (b *book) Vectors(ctx context.Context, _, _ string, seqs []int64) (list []store.ExchangeVector, err error) {
+func (b *book) Vectors(ctx context.Context, _ store.Scope, _ string, seqs []int64) (list []store.ExchangeVector, err error) {
 	b.kept.mu.Lock()
 	defer b.kept.mu.Unlock()
 	for _, seq := range seqs {
@@ -154,7 +154,7 @@ const paraphrase = "напомни мне о полосатой лошади"
 func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int64 {
 	t.Helper()
 	q := recall.Query{Text: text, Limit: 3, Before: recall.Ref{Seq: int64(len(b.list) - 4)}}
-	hits, err := r.Search(t.Context(), "a", "s", b.gathered(8), q, m.meaning(), time.Second)
+	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(8), q, m.meaning(), time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestVectorsCountAsMemory(t *testing.T) {
 		r := memory.NewRecaller(b, 200_000) // room for two sessions, not for their vectors
 		search := func(session string, by *memory.Meaning) {
 			t.Helper()
-			if _, err := r.Search(t.Context(), "a", session, b.gathered(5), recall.Query{Text: "zebra", Before: recall.Ref{Seq: 16}}, by, time.Second); err != nil {
+			if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, session, b.gathered(5), recall.Query{Text: "zebra", Before: recall.Ref{Seq: 16}}, by, time.Second); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

@@ -34,12 +34,15 @@ type Recaller struct {
 
 // Log is what a Recaller reads of a store.
 type Log interface {
-	Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order store.Order) ([]store.Exchange, error)
-	ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]store.Exchange, error)
+	Exchanges(ctx context.Context, scope store.Scope, session string, after int64, limit int, order store.Order) ([]store.Exchange, error)
+	ExchangesAt(ctx context.Context, scope store.Scope, session string, seqs []int64) ([]store.Exchange, error)
 	store.Vectors
 }
 
-type sessionName struct{ tenant, session string }
+type sessionName struct {
+	scope   store.Scope
+	session string
+}
 
 // indexed is the index of a session. Whoever has put something into busy may
 // use it.
@@ -92,8 +95,8 @@ var errStillReading = errors.New("the session is still being read")
 // by words, and by meaning where by is set. Where the session was not asked about
 // before it is read whole: that goes on when wait is over, or ctx ends, and
 // Search returns an error.
-func (r *Recaller) Search(ctx context.Context, tenant, session string, g *store.Gathered, q recall.Query, by *Meaning, wait time.Duration) ([]recall.Hit, error) {
-	name := sessionName{tenant, session}
+func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string, g *store.Gathered, q recall.Query, by *Meaning, wait time.Duration) ([]recall.Hit, error) {
+	name := sessionName{scope, session}
 	q.Now = q.Now.UTC() // as the times of messages, and as their days are told
 	if by == nil {
 		x, err := r.ready(ctx, name, g, wait)
@@ -133,7 +136,7 @@ func (r *Recaller) ready(ctx context.Context, name sessionName, g *store.Gathere
 	}
 	if x.another(g) {
 		r.release(name, x)
-		r.Forget(name.tenant, name.session)
+		r.Forget(name.scope, name.session)
 		x = r.of(name, g.Mark.Epoch)
 		if err := x.acquire(ctx, wait); err != nil {
 			return nil, err
@@ -182,10 +185,10 @@ func (x *indexed) acquire(ctx context.Context, wait time.Duration) error {
 }
 
 // Forget drops what is known of a session.
-func (r *Recaller) Forget(tenant, session string) {
+func (r *Recaller) Forget(scope store.Scope, session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sessions.Remove(sessionName{tenant, session})
+	r.sessions.Remove(sessionName{scope, session})
 }
 
 // of returns the session's index; an empty one where it isn't known, or was
@@ -226,7 +229,7 @@ func (r *Recaller) read(ctx context.Context, name sessionName, x *indexed, until
 		if after >= until {
 			return nil
 		}
-		page, err := r.log.Exchanges(ctx, name.tenant, name.session, after, n, store.Ascending)
+		page, err := r.log.Exchanges(ctx, name.scope, name.session, after, n, store.Ascending)
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ type book struct {
 	kept  shelf
 }
 
-func (b *book) Exchanges(ctx context.Context, _, _ string, after int64, limit int, _ store.Order) ([]store.Exchange, error) {
+func (b *book) Exchanges(ctx context.Context, _ store.Scope, _ string, after int64, limit int, _ store.Order) ([]store.Exchange, error) {
 	b.reads++
 	if b.hold != nil {
 		<-b.hold
@@ -63,7 +63,7 @@ func aboutZebras(n int) *book {
 // best is the Seq of the best hit for a text; 0 where nothing is about it.
 func best(t *testing.T, r *memory.Recaller, g *store.Gathered, text string) int64 {
 	t.Helper()
-	hits, err := r.Search(t.Context(), "a", "s", g, recall.Query{Text: text, Limit: 3}, nil, time.Minute)
+	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", g, recall.Query{Text: text, Limit: 3}, nil, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestDaysAreThoseOfUTC(t *testing.T) {
 		b.list[i].Created = time.Date(2026, 1, 2+i, 12, 0, 0, 0, time.UTC).In(time.FixedZone("", 14*60*60))
 	}
 	now := time.Date(2026, 1, 4, 4, 0, 0, 0, time.UTC).In(time.FixedZone("", -8*60*60))
-	hits, err := memory.NewRecaller(b, 1<<30).Search(t.Context(), "a", "s", b.gathered(2),
+	hits, err := memory.NewRecaller(b, 1<<30).Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(2),
 		recall.Query{Text: "What did we bake yesterday?", Now: now}, nil, time.Minute)
 	if err != nil || len(hits) == 0 || hits[0].Seq != 2 {
 		t.Errorf("found %+v, %v", hits, err)
@@ -168,7 +168,7 @@ func TestRecallerKeepsToItsMemory(t *testing.T) {
 	r := memory.NewRecaller(b, 128<<10) // room for a few of them
 	reads := func(session string) int {
 		before := b.reads
-		if _, err := r.Search(t.Context(), "a", session, b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); err != nil {
+		if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, session, b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		return b.reads - before
@@ -225,7 +225,7 @@ func TestRecallerDoesNotHoldUpARequest(t *testing.T) {
 	b.hold = make(chan struct{})
 	r := memory.NewRecaller(b, 1<<30)
 	for range 2 { // the one that reads, and one that would wait for it
-		if _, err := r.Search(t.Context(), "a", "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Millisecond); err == nil {
+		if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Millisecond); err == nil {
 			t.Fatal("an index that isn't read was searched")
 		}
 	}
@@ -242,7 +242,7 @@ func TestRecallerTellsOfFailures(t *testing.T) {
 	b := aboutZebras(10)
 	b.err = errors.New("the disk is on fire")
 	r := memory.NewRecaller(b, 1<<30)
-	if _, err := r.Search(t.Context(), "a", "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); !errors.Is(err, b.err) {
+	if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); !errors.Is(err, b.err) {
 		t.Errorf("got %v", err)
 	}
 	b.err = nil

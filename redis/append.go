@@ -112,7 +112,7 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 	if a.Session == "" {
 		return 0, errors.New("redis: append to a session without a name")
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.enter(ctx, a.Scope); err != nil {
 		return 0, err
 	}
 	defer s.end()
@@ -139,7 +139,7 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 		if !inTurn {
 			// From here on one after the other: many who each start again
 			// whenever another was faster would wear one another out.
-			release, err := s.turns.take(ctx, a.Tenant, a.Session)
+			release, err := s.turns.take(ctx, a.Scope, a.Session)
 			if err != nil {
 				s.uncount(ctx, b)
 				return 0, err
@@ -173,7 +173,7 @@ func (s *Store) tryAppend(ctx context.Context, a *store.Append, e *store.Exchang
 		limit = max(expected, 0)
 	}
 	list := []store.Exchange{*e}
-	return s.appendAll(ctx, a.Tenant, a.Session, a.Mark, limit, idDigest(a.Exchange.ID), replaces, a.TTL, list, b)
+	return s.appendAll(ctx, a.Scope, a.Session, a.Mark, limit, idDigest(a.Exchange.ID), replaces, a.TTL, list, b)
 }
 
 type appendReply struct {
@@ -184,9 +184,9 @@ type appendReply struct {
 }
 
 // appendAll runs the script.
-func (s *Store) appendAll(ctx context.Context, tenant, session string, mark store.Mark, limit, asked any, replaces int64, ttl time.Duration, list []store.Exchange, b *beside) (appendReply, error) {
+func (s *Store) appendAll(ctx context.Context, scope store.Scope, session string, mark store.Mark, limit, asked any, replaces int64, ttl time.Duration, list []store.Exchange, b *beside) (appendReply, error) {
 	now := s.now()
-	tag := sessionTag(tenant, session)
+	tag := sessionTag(scope, session)
 	wait := 0
 	if s.opts.WaitReplicas > 0 {
 		wait = 1

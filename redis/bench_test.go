@@ -56,7 +56,7 @@ func BenchmarkGather(b *testing.B) {
 				add(b, s, "s", fmt.Sprint("e", i))
 			}
 			benchmark(b, func(int64) {
-				g, err := s.Gather(context.Background(), store.GatherRequest{Tenant: "a", Limit: 1 << 40, Session: "s", Messages: c.want - 2*extra})
+				g, err := s.Gather(context.Background(), store.GatherRequest{Scope: of("a"), Limit: 1 << 40, Session: "s", Messages: c.want - 2*extra})
 				if err != nil || g.Rate.Allowed && len(g.Tail) != c.want/2 {
 					b.Error(len(g.Tail), err)
 				}
@@ -90,12 +90,12 @@ func BenchmarkSearch(b *testing.B) {
 			chunks[i] = store.Chunk{N: i, Text: text.String(), Terms: text.String(), Tokens: 80, Vector: v}
 		}
 		tenant := fmt.Sprint("t", t)
-		_, err := s.CreateFile(ctx, tenant, store.File{ID: "f", Name: "f", Model: "m"}, []byte("x"))
+		_, err := s.CreateFile(ctx, of(tenant), store.File{ID: "f", Name: "f", Model: "m"}, []byte("x"))
 		if err == nil {
-			err = s.AddChunks(ctx, tenant, "f", chunks)
+			err = s.AddChunks(ctx, of(tenant), "f", chunks)
 		}
 		if err == nil {
-			err = s.FinishFile(ctx, tenant, "f", store.FileProcessed, "")
+			err = s.FinishFile(ctx, of(tenant), "f", store.FileProcessed, "")
 		}
 		if err != nil {
 			b.Fatal(err)
@@ -105,7 +105,7 @@ func BenchmarkSearch(b *testing.B) {
 	query[7] = 1
 	b.Run("text", func(b *testing.B) {
 		benchmark(b, func(int64) {
-			hits, err := s.SearchText(ctx, "t5", []string{"w100", "w700", "w1500", "w42"}, 20)
+			hits, err := s.SearchText(ctx, of("t5"), []string{"w100", "w700", "w1500", "w42"}, 20)
 			if err != nil || len(hits) != 20 {
 				b.Error(len(hits), err)
 			}
@@ -113,7 +113,7 @@ func BenchmarkSearch(b *testing.B) {
 	})
 	b.Run("vector", func(b *testing.B) {
 		benchmark(b, func(int64) {
-			hits, err := s.SearchVector(ctx, "t1", "m", query, 20)
+			hits, err := s.SearchVector(ctx, of("t1"), "m", query, 20)
 			if err != nil || len(hits) != 20 {
 				b.Error(len(hits), err)
 			}

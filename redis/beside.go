@@ -33,9 +33,9 @@ type beside struct {
 }
 
 func (s *Store) beside(a *store.Append) *beside {
-	b := &beside{list: s.layout.tenant(sessionsKey, a.Tenant), listed: goredis.Z{Member: a.Session}, expiring: s.layout.tenant(expiringKey, a.Tenant)}
+	b := &beside{list: s.layout.tenant(sessionsKey, a.Scope), listed: goredis.Z{Member: a.Session}, expiring: s.layout.tenant(expiringKey, a.Scope)}
 	if a.Usage.Tokens > 0 {
-		b.usage, b.tokens = s.layout.usage(a.Tenant, a.Usage.Month), a.Usage.Tokens
+		b.usage, b.tokens = s.layout.usage(a.Scope, a.Usage.Month), a.Usage.Tokens
 	}
 	return b
 }

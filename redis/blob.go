@@ -57,19 +57,19 @@ func (s *Store) upload(ctx context.Context, key string, content []byte) (int, er
 }
 
 // Content returns the original.
-func (s *Store) Content(ctx context.Context, tenant, id string) ([]byte, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) Content(ctx context.Context, scope store.Scope, id string) ([]byte, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
-	parts, err := s.client.HGet(ctx, s.layout.file(fileKey, tenant, id), "parts").Int()
+	parts, err := s.client.HGet(ctx, s.layout.file(fileKey, scope, id), "parts").Int()
 	if err == goredis.Nil {
 		return nil, store.ErrNotFound
 	}
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
-	key := s.layout.file(blobKey, tenant, id)
+	key := s.layout.file(blobKey, scope, id)
 	var packed strings.Builder
 	for at := 0; at < parts; at += partBatch {
 		var names []string

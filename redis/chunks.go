@@ -33,8 +33,8 @@ func readChunk(n, text, section, page, tokens string) (c store.Chunk, ok bool) {
 }
 
 // Chunks returns the chunks named.
-func (s *Store) Chunks(ctx context.Context, tenant string, refs []store.ChunkRef) ([]store.Hit, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) Chunks(ctx context.Context, scope store.Scope, refs []store.ChunkRef) ([]store.Hit, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
@@ -44,7 +44,7 @@ func (s *Store) Chunks(ctx context.Context, tenant string, refs []store.ChunkRef
 	pipe := s.client.Pipeline()
 	read := make([]*goredis.SliceCmd, len(refs))
 	for i, ref := range refs {
-		read[i] = pipe.HMGet(ctx, s.layout.chunk(tenant, ref.FileID, ref.N), wanted...)
+		read[i] = pipe.HMGet(ctx, s.layout.chunk(scope, ref.FileID, ref.N), wanted...)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, failure(ctx, err)
@@ -61,6 +61,6 @@ func (s *Store) Chunks(ctx context.Context, tenant string, refs []store.ChunkRef
 	}
 	// The files are looked at after their chunks: of one that is gone by then,
 	// none is returned.
-	hits, _, err := s.check(ctx, tenant, candidates)
+	hits, _, err := s.check(ctx, scope, candidates)
 	return hits, failure(ctx, err)
 }

@@ -45,25 +45,25 @@ func fileComesAndGoes(t *testing.T, s *Store) {
 	for i := range content {
 		content[i] = byte(i * i >> 7)
 	}
-	_, err := s.CreateFile(ctx, "a", store.File{ID: "f", Name: "n"}, content)
+	_, err := s.CreateFile(ctx, of("a"), store.File{ID: "f", Name: "n"}, content)
 	ok(err)
 	chunks := make([]store.Chunk, 200)
 	for i := range chunks {
 		chunks[i] = store.Chunk{N: i, Text: fmt.Sprint("text ", i), Terms: "text", Vector: []float32{1, 0}}
 	}
-	ok(s.AddChunks(ctx, "a", "f", chunks))
-	ok(s.FinishFile(ctx, "a", "f", store.FileProcessed, ""))
-	hits, err := s.Chunks(ctx, "a", []store.ChunkRef{{FileID: "f", N: 199}, {FileID: "f", N: 0}})
+	ok(s.AddChunks(ctx, of("a"), "f", chunks))
+	ok(s.FinishFile(ctx, of("a"), "f", store.FileProcessed, ""))
+	hits, err := s.Chunks(ctx, of("a"), []store.ChunkRef{{FileID: "f", N: 199}, {FileID: "f", N: 0}})
 	ok(err)
 	if len(hits) != 2 || hits[0].Chunk.Text != "text 199" || hits[1].Chunk.Text != "text 0" {
 		t.Errorf("got %+v", hits)
 	}
-	got, err := s.Content(ctx, "a", "f")
+	got, err := s.Content(ctx, of("a"), "f")
 	ok(err)
 	if string(got) != string(content) {
 		t.Error("the original isn't what it was")
 	}
-	ok(s.DeleteFile(ctx, "a", "f"))
+	ok(s.DeleteFile(ctx, of("a"), "f"))
 	if left := keysLike(t, s, "*chunk*", "*blob*", "*file:*", "*gone*"); len(left) > 0 {
 		t.Errorf("%d keys are left: %.200q", len(left), left)
 	}
@@ -105,12 +105,12 @@ func TestCluster(t *testing.T) {
 	t.Run("an append that no replica confirms doesn't count as saved", func(t *testing.T) {
 		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, WaitTimeout: 10 * time.Millisecond, unindexed: true})
 		for range 2 { // the second time it is there already
-			_, err := s.Append(context.Background(), store.Append{Tenant: "a", Session: "s", Exchange: sample("e"), Usage: store.Used{Month: march, Tokens: 5}})
+			_, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: sample("e"), Usage: store.Used{Month: march, Tokens: 5}})
 			if !errors.Is(err, errTooFewReplicas) {
 				t.Errorf("got %v", err)
 			}
 		}
-		if n, err := s.Usage(context.Background(), "a", march); err != nil || n != 5 {
+		if n, err := s.Usage(context.Background(), of("a"), march); err != nil || n != 5 {
 			t.Errorf("%d tokens were counted, %v; want 5", n, err)
 		}
 	})
@@ -247,17 +247,17 @@ func TestSentinel(t *testing.T) {
 		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, WaitTimeout: 2500 * time.Millisecond, unindexed: true})
 		ctx := context.Background()
 		e := store.Exchange{ID: "e1", Messages: []store.Message{{JSON: []byte("{}"), Tokens: 1}}}
-		if _, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: e}); err != nil {
+		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e}); err != nil {
 			t.Fatal(err)
 		}
 		primary.stop()
 		eventually(t, "another primary answers", func(ctx context.Context) (bool, error) {
-			g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 1000, Session: "s", Tokens: 1})
+			g, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 1000, Session: "s", Tokens: 1})
 			return len(g.Tail) == 1, err
 		})
 		// Nobody is left to confirm it: it may not count as saved.
 		e.ID = "e2"
-		if _, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: e}); err == nil {
+		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e}); err == nil {
 			t.Error("an append counts as saved that no replica has")
 		}
 	})

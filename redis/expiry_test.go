@@ -21,7 +21,7 @@ func TestSessionsWhoseTimeIsUpFreeTheirStorage(t *testing.T) {
 	}
 	keep := func(session string, ttl time.Duration) {
 		t.Helper()
-		if _, err := s.Append(t.Context(), store.Append{Tenant: "a", Session: session, Exchange: sample("e"), TTL: ttl}); err != nil {
+		if _, err := s.Append(t.Context(), store.Append{Scope: of("a"), Session: session, Exchange: sample("e"), TTL: ttl}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -37,11 +37,11 @@ func TestSessionsWhoseTimeIsUpFreeTheirStorage(t *testing.T) {
 	}
 	clock.advance(2 * settled)
 	keep("last", time.Hour)
-	names, err := s.client.ZRange(t.Context(), s.layout.tenant(sessionsKey, "a"), 0, -1).Result()
+	names, err := s.client.ZRange(t.Context(), s.layout.tenant(sessionsKey, of("a")), 0, -1).Result()
 	if err != nil || fmt.Sprint(names) != "[kept last]" {
 		t.Errorf("listed are %v, %v", names, err)
 	}
-	if ends, err := s.client.ZRange(t.Context(), s.layout.tenant(expiringKey, "a"), 0, -1).Result(); err != nil || fmt.Sprint(ends) != "[last]" {
+	if ends, err := s.client.ZRange(t.Context(), s.layout.tenant(expiringKey, of("a")), 0, -1).Result(); err != nil || fmt.Sprint(ends) != "[last]" {
 		t.Errorf("ending are %v, %v", ends, err)
 	}
 }

@@ -55,20 +55,20 @@ var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`
 
 // FileChunks returns chunks of a file with their terms, as they are indexed, and
 // vectors.
-func (s *Store) FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]store.Chunk, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) FileChunks(ctx context.Context, scope store.Scope, id string, after, limit int) ([]store.Chunk, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
-	list, err := s.fileChunks(ctx, tenant, id, after, limit)
+	list, err := s.fileChunks(ctx, scope, id, after, limit)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, store.ErrNotFound
 	}
 	return list, failure(ctx, err)
 }
 
-func (s *Store) fileChunks(ctx context.Context, tenant, id string, after, limit int) (list []store.Chunk, err error) {
-	record, err := s.client.HMGet(ctx, s.layout.file(fileKey, tenant, id), "id", "last").Result()
+func (s *Store) fileChunks(ctx context.Context, scope store.Scope, id string, after, limit int) (list []store.Chunk, err error) {
+	record, err := s.client.HMGet(ctx, s.layout.file(fileKey, scope, id), "id", "last").Result()
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (s *Store) fileChunks(ctx context.Context, tenant, id string, after, limit 
 		pipe := s.client.Pipeline()
 		read := make([]*goredis.MapStringStringCmd, end-n)
 		for i := range read {
-			read[i] = pipe.HGetAll(ctx, s.layout.chunk(tenant, id, n+i))
+			read[i] = pipe.HGetAll(ctx, s.layout.chunk(scope, id, n+i))
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			return nil, err
@@ -139,18 +139,18 @@ return 1
 // RestoreSessions sets the times and the order of sessions. The order is by
 // microseconds, of which a millisecond has enough to keep apart what was updated
 // in the same one.
-func (s *Store) RestoreSessions(ctx context.Context, tenant string, list []store.Session) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) RestoreSessions(ctx context.Context, scope store.Scope, list []store.Session) error {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
-	key := s.layout.tenant(sessionsKey, tenant)
+	key := s.layout.tenant(sessionsKey, scope)
 	var latest int64
 	for batch := range slices.Chunk(list, exportBatch) {
 		pipe := s.client.Pipeline()
 		there := make([]*goredis.Cmd, len(batch))
 		for i, d := range batch {
-			tag := sessionTag(tenant, d.ID)
+			tag := sessionTag(scope, d.ID)
 			keys := []string{
 				s.layout.tagged(turnKey, tag), s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag),
 			}
@@ -179,16 +179,16 @@ func (s *Store) RestoreSessions(ctx context.Context, tenant string, list []store
 
 // RemoveFile removes a file, and what a deletion that was broken off has left of
 // one.
-func (s *Store) RemoveFile(ctx context.Context, tenant, id string) error {
-	err := s.DeleteFile(ctx, tenant, id)
+func (s *Store) RemoveFile(ctx context.Context, scope store.Scope, id string) error {
+	err := s.DeleteFile(ctx, scope, id)
 	if !errors.Is(err, store.ErrNotFound) {
 		return err
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
-	return failure(ctx, s.purgeChunks(ctx, tenant, id))
+	return failure(ctx, s.purgeChunks(ctx, scope, id))
 }
 
 var _ store.Mover = (*Store)(nil)

@@ -112,27 +112,27 @@ func TestWhatADeletionLeftIsNotInTheWay(t *testing.T) {
 	f := store.File{ID: "f", Name: "f"}
 	create := func() {
 		t.Helper()
-		if _, err := s.CreateFile(ctx, "a", f, []byte("content")); err != nil {
+		if _, err := s.CreateFile(ctx, of("a"), f, []byte("content")); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.AddChunks(ctx, "a", "f", []store.Chunk{{N: 0, Text: "x"}, {N: 3, Text: "y"}}); err != nil {
+		if err := s.AddChunks(ctx, of("a"), "f", []store.Chunk{{N: 0, Text: "x"}, {N: 3, Text: "y"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	create()
-	list, err := s.FileChunks(ctx, "a", "f", -1, 10)
+	list, err := s.FileChunks(ctx, of("a"), "f", -1, 10)
 	if err != nil || len(list) != 2 || list[1].N != 3 {
 		t.Fatalf("got %+v, %v", list, err)
 	}
 	// As a process leaves it that dies in the middle.
-	if err := s.client.Rename(ctx, s.layout.file(fileKey, "a", "f"), s.layout.file(goneKey, "a", "f")).Err(); err != nil {
+	if err := s.client.Rename(ctx, s.layout.file(fileKey, of("a"), "f"), s.layout.file(goneKey, of("a"), "f")).Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.client.Del(ctx, s.layout.tenant(sameKey, "a"))
-	if _, err := s.CreateFile(ctx, "a", f, nil); err == nil || !strings.Contains(err.Error(), "taken") {
+	s.client.Del(ctx, s.layout.tenant(sameKey, of("a")))
+	if _, err := s.CreateFile(ctx, of("a"), f, nil); err == nil || !strings.Contains(err.Error(), "taken") {
 		t.Fatalf("got %v", err)
 	}
-	if err := s.RemoveFile(ctx, "a", "f"); err != nil {
+	if err := s.RemoveFile(ctx, of("a"), "f"); err != nil {
 		t.Fatal(err)
 	}
 	if keys := s.client.Keys(ctx, globEscaper.Replace(s.layout.global(chunkKey))+"*").Val(); len(keys) != 0 {
@@ -144,15 +144,15 @@ func TestWhatADeletionLeftIsNotInTheWay(t *testing.T) {
 func TestASessionThatIsNotListedIsFound(t *testing.T) {
 	ctx := context.Background()
 	s := openAt(t, sharedServer(t).url(), Options{NoFiles: true, Prefix: newPrefix()})
-	if _, err := s.Append(ctx, store.Append{Tenant: "a:b", Session: "s}{", Exchange: store.Exchange{ID: "e"}}); err != nil {
+	if _, err := s.Append(ctx, store.Append{Scope: of("a:b"), Session: "s}{", Exchange: store.Exchange{ID: "e"}}); err != nil {
 		t.Fatal(err)
 	}
-	s.client.Del(ctx, s.layout.tenant(sessionsKey, "a:b"))
+	s.client.Del(ctx, s.layout.tenant(sessionsKey, of("a:b")))
 	tenants, err := s.Tenants(ctx)
 	if err != nil || len(tenants) != 1 || tenants[0] != "a:b" {
 		t.Fatalf("got %q, %v", tenants, err)
 	}
-	list, err := s.ListSessions(ctx, "a:b", "", 10)
+	list, err := s.ListSessions(ctx, of("a:b"), "", 10)
 	if err != nil || len(list) != 1 || list[0].ID != "s}{" {
 		t.Errorf("got %+v, %v", list, err)
 	}

@@ -134,7 +134,7 @@ func startFailover(t *testing.T, wait int) *failover {
 
 // owner returns the address of the server that the store takes for a session's.
 func (f *failover) owner(tenant, session string) string {
-	key := f.store.layout.tagged(sessionKey, sessionTag(tenant, session))
+	key := f.store.layout.tagged(sessionKey, sessionTag(of(tenant), session))
 	c, err := f.store.client.(*goredis.ClusterClient).MasterForKey(context.Background(), key)
 	if err != nil {
 		f.Fatal(err)
@@ -182,7 +182,7 @@ func (f *failover) writeOne(w *writer, tries int) {
 func (f *failover) append(s *Store, tenant, session, id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_, err := s.Append(ctx, store.Append{Tenant: tenant, Session: session, Exchange: written(id)})
+	_, err := s.Append(ctx, store.Append{Scope: of(tenant), Session: session, Exchange: written(id)})
 	return err
 }
 
@@ -307,7 +307,7 @@ func (f *failover) count(since time.Time) (lost int) {
 // and there once, and the session's own figures must be theirs.
 func (f *failover) read(tenant, session string) map[string]int {
 	ctx := context.Background()
-	list, err := f.store.Exchanges(ctx, tenant, session, 0, 1<<20, store.Ascending)
+	list, err := f.store.Exchanges(ctx, of(tenant), session, 0, 1<<20, store.Ascending)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -328,7 +328,7 @@ func (f *failover) read(tenant, session string) map[string]int {
 		}
 		messages, tokens = messages+int64(len(e.Messages)), tokens+int64(e.Tokens())
 	}
-	d, err := f.store.Session(ctx, tenant, session)
+	d, err := f.store.Session(ctx, of(tenant), session)
 	if err != nil || d.Messages != messages || d.Tokens != tokens {
 		f.Errorf("%s says that it has %d messages and %d tokens (%v), and has %d and %d", session, d.Messages, d.Tokens, err, messages, tokens)
 	}

@@ -10,21 +10,21 @@ import (
 )
 
 // ListFiles returns files of the tenant.
-func (s *Store) ListFiles(ctx context.Context, tenant string, q store.FileQuery) ([]store.File, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) ListFiles(ctx context.Context, scope store.Scope, q store.FileQuery) ([]store.File, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
-	list, err := s.listFiles(ctx, tenant, q)
+	list, err := s.listFiles(ctx, scope, q)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, store.ErrNotFound
 	}
 	return list, failure(ctx, err)
 }
 
-func (s *Store) listFiles(ctx context.Context, tenant string, q store.FileQuery) ([]store.File, error) {
-	key := s.layout.tenant(filesKey, tenant)
-	start, err := s.fileRank(ctx, tenant, q)
+func (s *Store) listFiles(ctx context.Context, scope store.Scope, q store.FileQuery) ([]store.File, error) {
+	key := s.layout.tenant(filesKey, scope)
+	start, err := s.fileRank(ctx, scope, q)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +38,7 @@ func (s *Store) listFiles(ctx context.Context, tenant string, q store.FileQuery)
 		records := make([]*goredis.SliceCmd, len(page))
 		for i, member := range page {
 			// Behind the serial number and a colon.
-			records[i] = pipe.HMGet(ctx, s.layout.file(fileKey, tenant, member[min(17, len(member)):]), fileFields...)
+			records[i] = pipe.HMGet(ctx, s.layout.file(fileKey, scope, member[min(17, len(member)):]), fileFields...)
 		}
 		if len(page) > 0 {
 			if _, err := pipe.Exec(ctx); err != nil {
@@ -63,13 +63,13 @@ func (s *Store) listFiles(ctx context.Context, tenant string, q store.FileQuery)
 }
 
 // fileRank is where a listing starts.
-func (s *Store) fileRank(ctx context.Context, tenant string, q store.FileQuery) (int64, error) {
+func (s *Store) fileRank(ctx context.Context, scope store.Scope, q store.FileQuery) (int64, error) {
 	if q.After == "" {
 		return 0, nil
 	}
-	member, err := s.client.HGet(ctx, s.layout.file(fileKey, tenant, q.After), "member").Result()
+	member, err := s.client.HGet(ctx, s.layout.file(fileKey, scope, q.After), "member").Result()
 	if err == nil {
-		key := s.layout.tenant(filesKey, tenant)
+		key := s.layout.tenant(filesKey, scope)
 		var rank int64
 		if q.Order == store.Descending {
 			rank, err = s.client.ZRevRank(ctx, key, member).Result()

@@ -78,11 +78,11 @@ return {0}
 `)
 
 // CreateFile adds a file with its original.
-func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, content []byte) (store.File, error) {
+func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (store.File, error) {
 	if s.opts.NoFiles {
 		return store.File{}, store.ErrFilesOff
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.enter(ctx, scope); err != nil {
 		return store.File{}, err
 	}
 	defer s.end()
@@ -90,14 +90,14 @@ func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, con
 	f.Created = time.Unix(f.Created.Unix(), 0).UTC()
 	f.Chunks = 0
 	for {
-		other, err := s.createFile(ctx, tenant, f, content)
+		other, err := s.createFile(ctx, scope, f, content)
 		if err != nil {
 			return store.File{}, failure(ctx, err)
 		}
 		if other == nil {
 			return f, nil
 		}
-		same, ok, err := readFile(s.client.HMGet(ctx, s.layout.file(fileKey, tenant, *other), fileFields...))
+		same, ok, err := readFile(s.client.HMGet(ctx, s.layout.file(fileKey, scope, *other), fileFields...))
 		if err != nil {
 			return store.File{}, failure(ctx, err)
 		}
@@ -109,9 +109,9 @@ func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, con
 }
 
 // createFile returns the ID of the file that is the same, if there is one.
-func (s *Store) createFile(ctx context.Context, tenant string, f store.File, content []byte) (*string, error) {
+func (s *Store) createFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (*string, error) {
 	same := sameness(f)
-	other, err := s.client.HGet(ctx, s.layout.tenant(sameKey, tenant), same).Result()
+	other, err := s.client.HGet(ctx, s.layout.tenant(sameKey, scope), same).Result()
 	if err == nil {
 		return &other, nil
 	}
@@ -119,18 +119,18 @@ func (s *Store) createFile(ctx context.Context, tenant string, f store.File, con
 		return nil, err
 	}
 	name := s.unique()
-	uploaded := s.layout.file(blobKey, tenant, f.ID) + ":" + name
+	uploaded := s.layout.file(blobKey, scope, f.ID) + ":" + name
 	parts, err := s.upload(ctx, uploaded, content)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.note(ctx, tenant, f.ID); err != nil {
+	if err := s.note(ctx, scope, f.ID); err != nil {
 		return nil, err
 	}
 	reply, err := s.run(ctx, createFileScript, []string{
-		s.layout.file(fileKey, tenant, f.ID), s.layout.file(goneKey, tenant, f.ID),
-		s.layout.tenant(filesKey, tenant), s.layout.tenant(sameKey, tenant), s.layout.tenant(liveKey, tenant),
-		s.layout.tenant(darkKey, tenant), s.layout.tenant(orderKey, tenant), s.layout.file(blobKey, tenant, f.ID), uploaded,
+		s.layout.file(fileKey, scope, f.ID), s.layout.file(goneKey, scope, f.ID),
+		s.layout.tenant(filesKey, scope), s.layout.tenant(sameKey, scope), s.layout.tenant(liveKey, scope),
+		s.layout.tenant(darkKey, scope), s.layout.tenant(orderKey, scope), s.layout.file(blobKey, scope, f.ID), uploaded,
 	},
 		f.ID, escape(f.ID), same, string(f.Status), f.Created.Unix(), name,
 		"name", f.Name, "purpose", f.Purpose, "bytes", f.Bytes, "digest", f.Digest[:], "reason", f.Reason, "model", f.Model,
@@ -162,12 +162,12 @@ func sameness(f store.File) string {
 }
 
 // File returns a file.
-func (s *Store) File(ctx context.Context, tenant, id string) (store.File, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) File(ctx context.Context, scope store.Scope, id string) (store.File, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return store.File{}, err
 	}
 	defer s.end()
-	f, ok, err := readFile(s.client.HMGet(ctx, s.layout.file(fileKey, tenant, id), fileFields...))
+	f, ok, err := readFile(s.client.HMGet(ctx, s.layout.file(fileKey, scope, id), fileFields...))
 	switch {
 	case err != nil:
 		return store.File{}, failure(ctx, err)

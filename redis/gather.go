@@ -49,7 +49,7 @@ return {epoch, d[1], d[2], length, list}
 // Gather counts the request and reads the end of its session, in one trip; in a
 // second one where exchanges that were counted on had been replaced.
 func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gathered, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.enter(ctx, req.Scope); err != nil {
 		return store.Gathered{}, err
 	}
 	defer s.end()
@@ -61,7 +61,7 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 }
 
 func (s *Store) gather(ctx context.Context, req store.GatherRequest) (g store.Gathered, err error) {
-	calls := []*call{s.rateCall(req.Tenant, req.Limit, req.Month), nil}[:1]
+	calls := []*call{s.rateCall(req.Scope, req.Limit, req.Month), nil}[:1]
 	if req.Session != "" {
 		calls = append(calls, s.tailCall(req, 0))
 	}
@@ -101,7 +101,7 @@ func longer(tail []store.Exchange, req store.GatherRequest) int {
 }
 
 func (s *Store) tailCall(req store.GatherRequest, n int) *call {
-	tag := sessionTag(req.Tenant, req.Session)
+	tag := sessionTag(req.Scope, req.Session)
 	return &call{
 		script: gatherScript,
 		keys:   []string{s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(epochKey, tag)},

@@ -12,15 +12,15 @@ func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
 	if i.Session == "" {
 		return nil, errors.New("redis: import into a session without a name")
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.enter(ctx, i.Scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
 	if len(i.Exchanges) == 0 {
 		return nil, nil
 	}
-	b := s.beside(&store.Append{Tenant: i.Tenant, Session: i.Session})
-	reply, err := s.appendAll(ctx, i.Tenant, i.Session, i.Mark, "", "", 0, i.TTL, i.Exchanges, b)
+	b := s.beside(&store.Append{Scope: i.Scope, Session: i.Session})
+	reply, err := s.appendAll(ctx, i.Scope, i.Session, i.Mark, "", "", 0, i.TTL, i.Exchanges, b)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}

@@ -19,12 +19,12 @@ func upload(t *testing.T, s *Store, tenant, id, model string, texts ...string) {
 	}
 	f := store.File{ID: id, Name: id, Model: model}
 	copy(f.Digest[:], id)
-	_, err := s.CreateFile(ctx, tenant, f, []byte(id))
+	_, err := s.CreateFile(ctx, of(tenant), f, []byte(id))
 	if err == nil {
-		err = s.AddChunks(ctx, tenant, id, chunks)
+		err = s.AddChunks(ctx, of(tenant), id, chunks)
 	}
 	if err == nil {
-		err = s.FinishFile(ctx, tenant, id, store.FileProcessed, "")
+		err = s.FinishFile(ctx, of(tenant), id, store.FileProcessed, "")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -36,11 +36,11 @@ func TestAnIndexThatIsGoneIsMadeAgain(t *testing.T) {
 	ctx := context.Background()
 	upload(t, s, "a", "f", "m", "alpha", "beta")
 	for range 2 {
-		hits, err := s.SearchText(ctx, "a", []string{"beta"}, 5)
+		hits, err := s.SearchText(ctx, of("a"), []string{"beta"}, 5)
 		if err != nil || len(hits) != 1 || hits[0].Chunk.N != 1 {
 			t.Errorf("by words: got %+v, %v", hits, err)
 		}
-		hits, err = s.SearchVector(ctx, "a", "m", []float32{1, 0}, 5)
+		hits, err = s.SearchVector(ctx, of("a"), "m", []float32{1, 0}, 5)
 		if err != nil || len(hits) != 2 || hits[0].Chunk.N != 0 {
 			t.Errorf("by vector: got %+v, %v", hits, err)
 		}
@@ -55,7 +55,7 @@ func TestAnIndexThatIsGoneIsMadeAgain(t *testing.T) {
 func TestFlatFindsTheNearestToo(t *testing.T) {
 	s := openAt(t, searchServer(t), Options{Prefix: newPrefix() + t.Name() + ":", Algorithm: Flat})
 	upload(t, s, "a", "f", "m", "alpha", "beta", "gamma")
-	hits, err := s.SearchVector(context.Background(), "a", "m", []float32{0, 1}, 2)
+	hits, err := s.SearchVector(context.Background(), of("a"), "m", []float32{0, 1}, 2)
 	if err != nil || len(hits) != 2 || hits[0].Chunk.N != 2 || hits[1].Chunk.N != 1 {
 		t.Errorf("got %+v, %v", hits, err)
 	}
@@ -67,15 +67,15 @@ func TestAChangeOfModelMixesNothing(t *testing.T) {
 	before := openAt(t, url, Options{Prefix: prefix, Model: "before", Dimensions: 2})
 	upload(t, before, "a", "old", "before", "alpha")
 	s := openAt(t, url, Options{Prefix: prefix, Model: "after", Dimensions: 2})
-	if hits, err := s.SearchVector(ctx, "a", "after", []float32{1, 0}, 5); err != nil || len(hits) != 0 {
+	if hits, err := s.SearchVector(ctx, of("a"), "after", []float32{1, 0}, 5); err != nil || len(hits) != 0 {
 		t.Errorf("by vector: got %+v, %v", hits, err)
 	}
 	upload(t, s, "a", "new", "after", "alpha")
-	hits, err := s.SearchVector(ctx, "a", "after", []float32{1, 0}, 5)
+	hits, err := s.SearchVector(ctx, of("a"), "after", []float32{1, 0}, 5)
 	if err != nil || len(hits) != 1 || hits[0].FileID != "new" {
 		t.Errorf("by vector: got %+v, %v", hits, err)
 	}
-	if hits, err := s.SearchText(ctx, "a", []string{"alpha"}, 5); err != nil || len(hits) != 2 {
+	if hits, err := s.SearchText(ctx, of("a"), []string{"alpha"}, 5); err != nil || len(hits) != 2 {
 		t.Errorf("by words: got %+v, %v", hits, err)
 	}
 }
@@ -136,7 +136,7 @@ func TestRepliesOfSearchThatAreNoneAreNoHits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reply = c.reply
-			hits, err := s.SearchText(context.Background(), "a", []string{"alpha"}, 5)
+			hits, err := s.SearchText(context.Background(), of("a"), []string{"alpha"}, 5)
 			if (err != nil) != (c.want < 0) || len(hits) != max(c.want, 0) {
 				t.Errorf("got %+v, %v", hits, err)
 			}
@@ -150,7 +150,7 @@ func TestASearchThatTakesTooLongIsAnError(t *testing.T) {
 		time.Sleep(limit) // as the server does, which then returns what it has
 		return bulk(1)
 	})
-	_, err := s.SearchText(context.Background(), "a", []string{"alpha"}, 5)
+	_, err := s.SearchText(context.Background(), of("a"), []string{"alpha"}, 5)
 	if err == nil || !strings.Contains(err.Error(), "longer than 20ms") {
 		t.Errorf("got %v", err)
 	}
@@ -160,7 +160,7 @@ func TestErrorsOfSearchDontQuoteTheQuestion(t *testing.T) {
 	s := scripted(t, Options{}, func() value {
 		return value{kind: '-', text: "ERR unknown command 'FT.SEARCH', with args beginning with: 'idx' 'secret question'"}
 	})
-	_, err := s.SearchText(context.Background(), "a", []string{"alpha"}, 5)
+	_, err := s.SearchText(context.Background(), of("a"), []string{"alpha"}, 5)
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
 	}

@@ -45,23 +45,23 @@ return status
 
 // AddChunks adds chunks to a file that is uploaded, in steps: until the file is
 // processed, no search returns them.
-func (s *Store) AddChunks(ctx context.Context, tenant, id string, chunks []store.Chunk) error {
+func (s *Store) AddChunks(ctx context.Context, scope store.Scope, id string, chunks []store.Chunk) error {
 	if s.opts.NoFiles {
 		return store.ErrFilesOff
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
-	err := s.addChunks(ctx, tenant, id, chunks)
+	err := s.addChunks(ctx, scope, id, chunks)
 	if errors.Is(err, store.ErrDeleted) {
 		return store.ErrDeleted
 	}
 	return failure(ctx, err)
 }
 
-func (s *Store) addChunks(ctx context.Context, tenant, id string, chunks []store.Chunk) error {
-	model, err := s.client.HGet(ctx, s.layout.file(fileKey, tenant, id), "model").Result()
+func (s *Store) addChunks(ctx context.Context, scope store.Scope, id string, chunks []store.Chunk) error {
+	model, err := s.client.HGet(ctx, s.layout.file(fileKey, scope, id), "model").Result()
 	if err == goredis.Nil {
 		return store.ErrDeleted
 	}
@@ -80,14 +80,14 @@ func (s *Store) addChunks(ctx context.Context, tenant, id string, chunks []store
 	}
 	for {
 		batch := chunks[:min(size, len(chunks))]
-		if err := s.addBatch(ctx, tenant, id, model, batch); err != nil {
+		if err := s.addBatch(ctx, scope, id, model, batch); err != nil {
 			return err
 		}
 		if chunks = chunks[len(batch):]; len(chunks) == 0 {
 			return nil
 		}
 		// The next step shows that this process is alive.
-		if err := s.note(ctx, tenant, id); err != nil {
+		if err := s.note(ctx, scope, id); err != nil {
 			return err
 		}
 	}
@@ -105,8 +105,8 @@ func dimensionsOf(chunks []store.Chunk) []int {
 	return list
 }
 
-func (s *Store) addBatch(ctx context.Context, tenant, id, model string, chunks []store.Chunk) error {
-	keys := []string{s.layout.file(fileKey, tenant, id), s.layout.tenant(knownKey, tenant)}
+func (s *Store) addBatch(ctx context.Context, scope store.Scope, id, model string, chunks []store.Chunk) error {
+	keys := []string{s.layout.file(fileKey, scope, id), s.layout.tenant(knownKey, scope)}
 	last := -1
 	args := []any{nil}
 	for i := range chunks {
@@ -115,10 +115,10 @@ func (s *Store) addBatch(ctx context.Context, tenant, id, model string, chunks [
 			return fmt.Errorf("a chunk has the number %d", k.N)
 		}
 		last = max(last, k.N)
-		keys = append(keys, s.layout.chunk(tenant, id, k.N))
+		keys = append(keys, s.layout.chunk(scope, id, k.N))
 		terms := indexed(k.Terms)
 		fields := []any{
-			"tenant", escape(tenant), "file", escape(id), "terms", terms, "stems", stems(terms),
+			"tenant", escape(scope.Tenant), "file", escape(id), "terms", terms, "stems", stems(terms),
 			"n", k.N, "text", k.Text, "section", k.Section, "page", k.Page, "tokens", k.Tokens,
 		}
 		digest := ""
@@ -172,21 +172,21 @@ return before
 `)
 
 // FinishFile sets the status of a file.
-func (s *Store) FinishFile(ctx context.Context, tenant, id string, status store.FileStatus, reason string) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) FinishFile(ctx context.Context, scope store.Scope, id string, status store.FileStatus, reason string) error {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
-	return s.finishFile(ctx, tenant, id, status, reason)
+	return s.finishFile(ctx, scope, id, status, reason)
 }
 
-func (s *Store) finishFile(ctx context.Context, tenant, id string, status store.FileStatus, reason string) error {
-	if err := s.note(ctx, tenant, id); err != nil {
+func (s *Store) finishFile(ctx context.Context, scope store.Scope, id string, status store.FileStatus, reason string) error {
+	if err := s.note(ctx, scope, id); err != nil {
 		return failure(ctx, err)
 	}
 	before, err := s.run(ctx, finishFileScript, []string{
-		s.layout.file(fileKey, tenant, id), s.layout.tenant(liveKey, tenant),
-		s.layout.tenant(darkKey, tenant), s.layout.tenant(sameKey, tenant),
+		s.layout.file(fileKey, scope, id), s.layout.tenant(liveKey, scope),
+		s.layout.tenant(darkKey, scope), s.layout.tenant(sameKey, scope),
 	}, id, escape(id), string(status), reason).Text()
 	switch {
 	case err != nil:
@@ -196,9 +196,9 @@ func (s *Store) finishFile(ctx context.Context, tenant, id string, status store.
 	case before == string(store.FileError) && status != store.FileError:
 		return errors.New("redis: finish a file that has failed: its chunks are gone")
 	case status == store.FileError:
-		return s.purge(ctx, tenant, id)
+		return s.purge(ctx, scope, id)
 	case status == store.FileProcessed:
-		s.forget(ctx, tenant, id)
+		s.forget(ctx, scope, id)
 	}
 	return nil
 }

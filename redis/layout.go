@@ -57,27 +57,27 @@ const (
 )
 
 // sessionTag is what the keys of a session have in common.
-func sessionTag(tenant, session string) string {
+func sessionTag(scope store.Scope, session string) string {
 	digest := sha256.Sum256([]byte(session))
-	return ":{" + escape(tenant) + ":" + base64.RawURLEncoding.EncodeToString(digest[:]) + "}"
+	return ":{" + escape(scope.Tenant) + ":" + base64.RawURLEncoding.EncodeToString(digest[:]) + "}"
 }
 
 func (l layout) tagged(kind, tag string) string { return l.prefix + kind + tag }
 
-func (l layout) tenant(kind, tenant string) string {
-	return l.prefix + kind + ":{" + escape(tenant) + "}"
+func (l layout) tenant(kind string, scope store.Scope) string {
+	return l.prefix + kind + ":{" + escape(scope.Tenant) + "}"
 }
 
-func (l layout) usage(tenant string, month store.Month) string {
-	return l.tenant(usageKey, tenant) + ":" + month.String()
+func (l layout) usage(scope store.Scope, month store.Month) string {
+	return l.tenant(usageKey, scope) + ":" + month.String()
 }
 
-func (l layout) file(kind, tenant, id string) string {
-	return l.tenant(kind, tenant) + ":" + escape(id)
+func (l layout) file(kind string, scope store.Scope, id string) string {
+	return l.tenant(kind, scope) + ":" + escape(id)
 }
 
-func (l layout) chunk(tenant, id string, n int) string {
-	return l.file(chunkKey, tenant, id) + ":" + strconv.Itoa(n)
+func (l layout) chunk(scope store.Scope, id string, n int) string {
+	return l.file(chunkKey, scope, id) + ":" + strconv.Itoa(n)
 }
 
 func (l layout) global(kind string) string { return l.prefix + kind }

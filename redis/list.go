@@ -13,25 +13,25 @@ import (
 const listPage = 100
 
 // ListSessions returns sessions, the most recently updated first.
-func (s *Store) ListSessions(ctx context.Context, tenant, after string, limit int) ([]store.Session, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) ListSessions(ctx context.Context, scope store.Scope, after string, limit int) ([]store.Session, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
-	list, err := s.listSessions(ctx, tenant, after, limit)
+	list, err := s.listSessions(ctx, scope, after, limit)
 	if err == store.ErrNotFound {
 		return nil, err
 	}
 	return list, failure(ctx, err)
 }
 
-func (s *Store) listSessions(ctx context.Context, tenant, after string, limit int) ([]store.Session, error) {
-	key := s.layout.tenant(sessionsKey, tenant)
+func (s *Store) listSessions(ctx context.Context, scope store.Scope, after string, limit int) ([]store.Session, error) {
+	key := s.layout.tenant(sessionsKey, scope)
 	start := int64(0)
 	if after != "" {
 		pipe := s.client.Pipeline()
 		rank := pipe.ZRevRank(ctx, key, after)
-		described := s.describe(ctx, pipe, tenant, after)
+		described := s.describe(ctx, pipe, scope, after)
 		if _, err := pipe.Exec(ctx); err != nil && err != goredis.Nil {
 			return nil, err
 		}
@@ -51,7 +51,7 @@ func (s *Store) listSessions(ctx context.Context, tenant, after string, limit in
 		if err != nil {
 			return nil, err
 		}
-		some, gone, err := s.describeAll(ctx, tenant, key, page)
+		some, gone, err := s.describeAll(ctx, scope, key, page)
 		if err != nil {
 			return nil, err
 		}
@@ -81,14 +81,14 @@ const settled = time.Minute
 // describeAll describes the sessions of a page. Those that are listed only
 // because an append was refused, or a deletion broken off, are left out and taken
 // off the list; gone is how many were taken off.
-func (s *Store) describeAll(ctx context.Context, tenant, key string, page []goredis.Z) (list []store.Session, gone int64, err error) {
+func (s *Store) describeAll(ctx context.Context, scope store.Scope, key string, page []goredis.Z) (list []store.Session, gone int64, err error) {
 	if len(page) == 0 {
 		return nil, 0, nil
 	}
 	pipe := s.client.Pipeline()
 	described := make([]*goredis.SliceCmd, len(page))
 	for i, z := range page {
-		described[i] = s.describe(ctx, pipe, tenant, z.Member.(string))
+		described[i] = s.describe(ctx, pipe, scope, z.Member.(string))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, 0, err

@@ -39,29 +39,29 @@ func TestWhatIsSentAgainIsDoneOnce(t *testing.T) {
 		}
 	}
 	losing("append", func() error {
-		seq, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: sample("e1"), Usage: store.Used{Month: march, Tokens: 7}})
+		seq, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: sample("e1"), Usage: store.Used{Month: march, Tokens: 7}})
 		if seq != 1 {
 			t.Errorf("append returned %d", seq)
 		}
 		return err
 	})
 	losing("gather", func() error {
-		g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 10, Session: "s", Tokens: 1, Month: march})
+		g, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 10, Session: "s", Tokens: 1, Month: march})
 		if len(g.Tail) != 1 || g.Rate.Remaining != 9 || g.Used != 7 {
 			t.Errorf("gather returned %d exchanges, %+v, %d tokens", len(g.Tail), g.Rate, g.Used)
 		}
 		return err
 	})
 	losing("create a file", func() error {
-		_, err := s.CreateFile(ctx, "a", store.File{ID: "f"}, []byte("x"))
+		_, err := s.CreateFile(ctx, of("a"), store.File{ID: "f"}, []byte("x"))
 		return err
 	})
-	losing("add chunks", func() error { return s.AddChunks(ctx, "a", "f", []store.Chunk{{N: 0}, {N: 1}}) })
-	losing("finish a file", func() error { return s.FinishFile(ctx, "a", "f", store.FileProcessed, "") })
-	if f, err := s.File(ctx, "a", "f"); err != nil || f.Chunks != 2 || f.Status != store.FileProcessed {
+	losing("add chunks", func() error { return s.AddChunks(ctx, of("a"), "f", []store.Chunk{{N: 0}, {N: 1}}) })
+	losing("finish a file", func() error { return s.FinishFile(ctx, of("a"), "f", store.FileProcessed, "") })
+	if f, err := s.File(ctx, of("a"), "f"); err != nil || f.Chunks != 2 || f.Status != store.FileProcessed {
 		t.Errorf("the file is %+v, %v", f, err)
 	}
-	losing("delete a file", func() error { return s.DeleteFile(ctx, "a", "f") })
+	losing("delete a file", func() error { return s.DeleteFile(ctx, of("a"), "f") })
 }
 
 // Two stores on one server, as two proxies have them.
@@ -92,9 +92,9 @@ func TestTwoStoresOnOneServer(t *testing.T) {
 					return
 				}
 				e := sample(fmt.Sprint("e", i))
-				g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 1 << 30, Session: "s"})
+				g, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 1 << 30, Session: "s"})
 				if err == nil {
-					_, err = s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: e, Mark: g.Mark,
+					_, err = s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e, Mark: g.Mark,
 						Rebase: func([]store.Exchange) (store.Exchange, int64) { return e, 0 }})
 				}
 				if err != nil {
@@ -108,7 +108,7 @@ func TestTwoStoresOnOneServer(t *testing.T) {
 	if allowed.Load() != limit {
 		t.Errorf("%d of %d were allowed, the limit is %d", allowed.Load(), 2*limit, limit)
 	}
-	list, err := stores[0].Exchanges(ctx, "a", "s", 0, 2*exchanges, store.Ascending)
+	list, err := stores[0].Exchanges(ctx, of("a"), "s", 0, 2*exchanges, store.Ascending)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,24 +152,24 @@ func TestWhatADeadProcessLeftIsFinished(t *testing.T) {
 	}
 	for _, id := range []string{"uploading", "abandoned", "deleted", "kept"} {
 		f := store.File{ID: id, Name: id}
-		_, err := s.CreateFile(ctx, "a", f, []byte(id))
+		_, err := s.CreateFile(ctx, of("a"), f, []byte(id))
 		if err == nil {
-			err = s.AddChunks(ctx, "a", id, chunks)
+			err = s.AddChunks(ctx, of("a"), id, chunks)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.FinishFile(ctx, "a", "kept", store.FileProcessed, ""); err != nil {
+	if err := s.FinishFile(ctx, of("a"), "kept", store.FileProcessed, ""); err != nil {
 		t.Fatal(err)
 	}
 	// The deletion got as far as the first step.
-	if err := s.note(ctx, "a", "deleted"); err != nil {
+	if err := s.note(ctx, of("a"), "deleted"); err != nil {
 		t.Fatal(err)
 	}
 	keys := []string{
-		s.layout.file(fileKey, "a", "deleted"), s.layout.file(goneKey, "a", "deleted"), s.layout.tenant(filesKey, "a"), s.layout.tenant(sameKey, "a"),
-		s.layout.tenant(liveKey, "a"), s.layout.tenant(darkKey, "a"), s.layout.file(blobKey, "a", "deleted"),
+		s.layout.file(fileKey, of("a"), "deleted"), s.layout.file(goneKey, of("a"), "deleted"), s.layout.tenant(filesKey, of("a")), s.layout.tenant(sameKey, of("a")),
+		s.layout.tenant(liveKey, of("a")), s.layout.tenant(darkKey, of("a")), s.layout.file(blobKey, of("a"), "deleted"),
 	}
 	if err := s.run(ctx, deleteFileScript, keys, "deleted", "deleted", "").Err(); err != nil {
 		t.Fatal(err)
@@ -185,10 +185,10 @@ func TestWhatADeadProcessLeftIsFinished(t *testing.T) {
 		t.Errorf("a removal that may be under way was interfered with: %d chunks are left", left)
 	}
 	clock.advance(abandoned - time.Minute)
-	if err := s.AddChunks(ctx, "a", "uploading", chunks[:1]); err != nil {
+	if err := s.AddChunks(ctx, of("a"), "uploading", chunks[:1]); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.note(ctx, "a", "uploading"); err != nil { // its next step
+	if err := s.note(ctx, of("a"), "uploading"); err != nil { // its next step
 		t.Fatal(err)
 	}
 	clock.advance(2 * time.Minute)
@@ -198,13 +198,13 @@ func TestWhatADeadProcessLeftIsFinished(t *testing.T) {
 			t.Errorf("%s has %d chunks left, want %d", id, left, want)
 		}
 	}
-	if f, err := s.File(ctx, "a", "abandoned"); err != nil || f.Status != store.FileError || f.Reason != interrupted {
+	if f, err := s.File(ctx, of("a"), "abandoned"); err != nil || f.Status != store.FileError || f.Reason != interrupted {
 		t.Errorf("the abandoned file is %+v, %v", f, err)
 	}
-	if f, err := s.File(ctx, "a", "uploading"); err != nil || f.Status != store.FileUploaded {
+	if f, err := s.File(ctx, of("a"), "uploading"); err != nil || f.Status != store.FileUploaded {
 		t.Errorf("the file being uploaded is %+v, %v", f, err)
 	}
-	dark, err := s.client.SMembers(ctx, s.layout.tenant(darkKey, "a")).Result()
+	dark, err := s.client.SMembers(ctx, s.layout.tenant(darkKey, of("a"))).Result()
 	if err != nil || len(dark) != 1 {
 		t.Errorf("dark are %q, %v", dark, err)
 	}
@@ -214,13 +214,13 @@ func TestTheListOfSessionsIsRepaired(t *testing.T) {
 	clock := &hands{now: time.Now()}
 	s := openAt(t, sharedServer(t).url(), Options{Prefix: newPrefix(), unindexed: true, Now: clock.read})
 	ctx := context.Background()
-	g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 9, Session: "voided"})
+	g, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 9, Session: "voided"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = s.DeleteSession(ctx, "a", "voided")
+	_ = s.DeleteSession(ctx, of("a"), "voided")
 	// The refused append has listed the session all the same.
-	if _, err := s.Append(ctx, store.Append{Tenant: "a", Session: "voided", Mark: g.Mark, Exchange: sample("e")}); !errors.Is(err, store.ErrDeleted) {
+	if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "voided", Mark: g.Mark, Exchange: sample("e")}); !errors.Is(err, store.ErrDeleted) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -228,15 +228,15 @@ func TestTheListOfSessionsIsRepaired(t *testing.T) {
 		add(t, s, fmt.Sprint("s", i), "e")
 	}
 	for range 2 {
-		if list, err := s.ListSessions(ctx, "a", "", 3); err != nil || len(list) != 3 || list[0].ID != "s2" {
+		if list, err := s.ListSessions(ctx, of("a"), "", 3); err != nil || len(list) != 3 || list[0].ID != "s2" {
 			t.Errorf("got %+v, %v", list, err)
 		}
 		clock.advance(2 * settled)
-		if list, err := s.ListSessions(ctx, "a", "s2", 9); err != nil || len(list) != 2 {
+		if list, err := s.ListSessions(ctx, of("a"), "s2", 9); err != nil || len(list) != 2 {
 			t.Errorf("got %+v, %v", list, err)
 		}
 	}
-	if n := s.client.ZCard(ctx, s.layout.tenant(sessionsKey, "a")).Val(); n != 3 {
+	if n := s.client.ZCard(ctx, s.layout.tenant(sessionsKey, of("a"))).Val(); n != 3 {
 		t.Errorf("%d are on the list, want 3", n)
 	}
 }
@@ -245,7 +245,7 @@ func TestDeletionsAreForgottenAfterAWhile(t *testing.T) {
 	s := openAt(t, sharedServer(t).url(), Options{Prefix: newPrefix(), unindexed: true})
 	ctx := context.Background()
 	add(t, s, "s", "e")
-	if err := s.DeleteSession(ctx, "a", "s"); err != nil {
+	if err := s.DeleteSession(ctx, of("a"), "s"); err != nil {
 		t.Fatal(err)
 	}
 	left := keysLike(t, s, "epoch*", "session:*", "log*", "seen*")
@@ -265,17 +265,17 @@ func TestNothingIsKnownOfDeletedFiles(t *testing.T) {
 	for i := range chunks {
 		chunks[i] = store.Chunk{N: i, Text: fmt.Sprint("text ", i), Terms: "x", Vector: []float32{1}}
 	}
-	known := func() int64 { return s.client.HLen(ctx, s.layout.tenant(knownKey, "a")).Val() }
+	known := func() int64 { return s.client.HLen(ctx, s.layout.tenant(knownKey, of("a"))).Val() }
 	for id, status := range map[string]store.FileStatus{"kept": store.FileProcessed, "failed": store.FileError, "deleted": store.FileProcessed} {
-		_, err := s.CreateFile(ctx, "a", store.File{ID: id, Name: id, Model: "m"}, []byte(id))
+		_, err := s.CreateFile(ctx, of("a"), store.File{ID: id, Name: id, Model: "m"}, []byte(id))
 		if err == nil {
-			err = s.AddChunks(ctx, "a", id, chunks[:100])
+			err = s.AddChunks(ctx, of("a"), id, chunks[:100])
 		}
 		if err == nil && id == "kept" {
-			err = s.AddChunks(ctx, "a", id, chunks[100:])
+			err = s.AddChunks(ctx, of("a"), id, chunks[100:])
 		}
 		if err == nil {
-			err = s.FinishFile(ctx, "a", id, status, "")
+			err = s.FinishFile(ctx, of("a"), id, status, "")
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -285,7 +285,7 @@ func TestNothingIsKnownOfDeletedFiles(t *testing.T) {
 		t.Errorf("%d texts are known", n)
 	}
 	for _, id := range []string{"deleted", "failed", "kept"} {
-		if err := s.DeleteFile(ctx, "a", id); err != nil {
+		if err := s.DeleteFile(ctx, of("a"), id); err != nil {
 			t.Fatal(err)
 		}
 	}

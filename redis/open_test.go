@@ -94,13 +94,13 @@ func TestOpenSaysWhoAnswersThere(t *testing.T) {
 func TestWithoutFilesNoSearchModuleIsNeeded(t *testing.T) {
 	s := openAt(t, sharedServer(t).url(), Options{Prefix: newPrefix(), NoFiles: true})
 	ctx := context.Background()
-	if _, err := s.CreateFile(ctx, "a", store.File{ID: "f"}, nil); !errors.Is(err, store.ErrFilesOff) {
+	if _, err := s.CreateFile(ctx, of("a"), store.File{ID: "f"}, nil); !errors.Is(err, store.ErrFilesOff) {
 		t.Errorf("a file was created: %v", err)
 	}
-	if hits, err := s.SearchText(ctx, "a", []string{"x"}, 5); err != nil || len(hits) != 0 {
+	if hits, err := s.SearchText(ctx, of("a"), []string{"x"}, 5); err != nil || len(hits) != 0 {
 		t.Errorf("got %v, %v", hits, err)
 	}
-	if g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 1}); err != nil || g.Files {
+	if g, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 1}); err != nil || g.Files {
 		t.Errorf("got %+v, %v", g, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestADeadServerIsAnErrorInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	begun := time.Now()
-	if _, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 1}); err == nil || time.Since(begun) > 2*time.Second {
+	if _, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 1}); err == nil || time.Since(begun) > 2*time.Second {
 		t.Errorf("after %v: %v", time.Since(begun), err)
 	}
 }

@@ -29,17 +29,17 @@ const interrupted = "interrupted; upload it again"
 
 // note records that work on a file is under way, ahead of each step of it. What
 // is still on record when nobody works on it any more is finished by sweep.
-func (s *Store) note(ctx context.Context, tenant, id string) error {
-	return s.client.ZAdd(ctx, s.layout.global(workKey), goredis.Z{Score: float64(s.now().UnixMilli()), Member: workName(tenant, id)}).Err()
+func (s *Store) note(ctx context.Context, scope store.Scope, id string) error {
+	return s.client.ZAdd(ctx, s.layout.global(workKey), goredis.Z{Score: float64(s.now().UnixMilli()), Member: workName(scope, id)}).Err()
 }
 
 // forget takes the work off the record. If that fails, sweep finds that there is
 // nothing left to do.
-func (s *Store) forget(ctx context.Context, tenant, id string) {
-	s.client.ZRem(ctx, s.layout.global(workKey), workName(tenant, id))
+func (s *Store) forget(ctx context.Context, scope store.Scope, id string) {
+	s.client.ZRem(ctx, s.layout.global(workKey), workName(scope, id))
 }
 
-func workName(tenant, id string) string { return escape(tenant) + ":" + escape(id) }
+func workName(scope store.Scope, id string) string { return escape(scope.Tenant) + ":" + escape(id) }
 
 // deleteFileScript removes the record of a file, and with it the file from
 // everyone's sight, and leaves a note of what is to be removed yet.
@@ -62,37 +62,37 @@ return 1
 
 // DeleteFile removes a file: at once from everyone's sight, and then step by
 // step from the server.
-func (s *Store) DeleteFile(ctx context.Context, tenant, id string) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) DeleteFile(ctx context.Context, scope store.Scope, id string) error {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
-	if err := s.note(ctx, tenant, id); err != nil {
+	if err := s.note(ctx, scope, id); err != nil {
 		return failure(ctx, err)
 	}
 	deleted, err := s.run(ctx, deleteFileScript, []string{
-		s.layout.file(fileKey, tenant, id), s.layout.file(goneKey, tenant, id), s.layout.tenant(filesKey, tenant),
-		s.layout.tenant(sameKey, tenant), s.layout.tenant(liveKey, tenant), s.layout.tenant(darkKey, tenant),
-		s.layout.file(blobKey, tenant, id),
+		s.layout.file(fileKey, scope, id), s.layout.file(goneKey, scope, id), s.layout.tenant(filesKey, scope),
+		s.layout.tenant(sameKey, scope), s.layout.tenant(liveKey, scope), s.layout.tenant(darkKey, scope),
+		s.layout.file(blobKey, scope, id),
 	}, id, escape(id), s.unique()).Bool()
 	if err != nil {
 		return failure(ctx, err)
 	}
 	if !deleted {
 		// Of another caller's deletion under way, the work stays on record.
-		if s.client.Exists(ctx, s.layout.file(goneKey, tenant, id)).Val() == 0 {
-			s.forget(ctx, tenant, id)
+		if s.client.Exists(ctx, s.layout.file(goneKey, scope, id)).Val() == 0 {
+			s.forget(ctx, scope, id)
 		}
 		return store.ErrNotFound
 	}
-	return s.purge(ctx, tenant, id)
+	return s.purge(ctx, scope, id)
 }
 
 // purge removes the chunks of a file that is deleted, or has failed, as far as
 // anyone can see. It goes on in the background when ctx ends.
-func (s *Store) purge(ctx context.Context, tenant, id string) error {
+func (s *Store) purge(ctx context.Context, scope store.Scope, id string) error {
 	result := make(chan error, 1)
-	s.background(func(ctx context.Context) { result <- s.purgeChunks(ctx, tenant, id) })
+	s.background(func(ctx context.Context) { result <- s.purgeChunks(ctx, scope, id) })
 	select {
 	case err := <-result:
 		if s.ctx.Err() != nil {
@@ -121,11 +121,11 @@ redis.call('UNLINK', KEYS[1])
 return redis.call('SREM', KEYS[2], ARGV[1])
 `)
 
-func (s *Store) purgeChunks(ctx context.Context, tenant, id string) error {
-	gone := s.layout.file(goneKey, tenant, id)
+func (s *Store) purgeChunks(ctx context.Context, scope store.Scope, id string) error {
+	gone := s.layout.file(goneKey, scope, id)
 	pipe := s.client.Pipeline()
 	ofGone := pipe.HGet(ctx, gone, "last")
-	ofFile := pipe.HGet(ctx, s.layout.file(fileKey, tenant, id), "last")
+	ofFile := pipe.HGet(ctx, s.layout.file(fileKey, scope, id), "last")
 	if _, err := pipe.Exec(ctx); err != nil && err != goredis.Nil {
 		return err
 	}
@@ -136,20 +136,20 @@ func (s *Store) purgeChunks(ctx context.Context, tenant, id string) error {
 		}
 	}
 	for from := 0; from <= last; from += purgeBatch {
-		keys := []string{s.layout.tenant(knownKey, tenant)}
+		keys := []string{s.layout.tenant(knownKey, scope)}
 		var places []any
 		for n := from; n <= last && n < from+purgeBatch; n++ {
-			keys = append(keys, s.layout.chunk(tenant, id, n))
+			keys = append(keys, s.layout.chunk(scope, id, n))
 			places = append(places, place(id, n))
 		}
 		if err := s.run(ctx, purgeChunksScript, keys, places...).Err(); err != nil {
 			return err
 		}
 	}
-	if err := s.run(ctx, finishPurgeScript, []string{gone, s.layout.tenant(darkKey, tenant)}, escape(id)).Err(); err != nil {
+	if err := s.run(ctx, finishPurgeScript, []string{gone, s.layout.tenant(darkKey, scope)}, escape(id)).Err(); err != nil {
 		return err
 	}
-	s.forget(ctx, tenant, id)
+	s.forget(ctx, scope, id)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func (s *Store) sweepOnce(ctx context.Context) error {
 		name, _ := z.Member.(string)
 		tenant, id, _ := strings.Cut(name, ":")
 		idle := s.now().Sub(time.UnixMilli(int64(z.Score)))
-		if err := s.resume(ctx, unescape(tenant), unescape(id), idle); err != nil {
+		if err := s.resume(ctx, store.Scope{Tenant: unescape(tenant)}, unescape(id), idle); err != nil {
 			return fmt.Errorf("resume %s: %w", name, err)
 		}
 	}
@@ -185,24 +185,24 @@ func (s *Store) sweepOnce(ctx context.Context) error {
 }
 
 // resume finishes the work on one file, for which nothing was done for a while.
-func (s *Store) resume(ctx context.Context, tenant, id string, idle time.Duration) error {
+func (s *Store) resume(ctx context.Context, scope store.Scope, id string, idle time.Duration) error {
 	if idle < settled {
 		return nil
 	}
 	pipe := s.client.Pipeline()
-	gone := pipe.Exists(ctx, s.layout.file(goneKey, tenant, id))
-	status := pipe.HGet(ctx, s.layout.file(fileKey, tenant, id), "status")
-	dark := pipe.SIsMember(ctx, s.layout.tenant(darkKey, tenant), escape(id))
+	gone := pipe.Exists(ctx, s.layout.file(goneKey, scope, id))
+	status := pipe.HGet(ctx, s.layout.file(fileKey, scope, id), "status")
+	dark := pipe.SIsMember(ctx, s.layout.tenant(darkKey, scope), escape(id))
 	if _, err := pipe.Exec(ctx); err != nil && err != goredis.Nil {
 		return err
 	}
 	switch uploaded := status.Val() == string(store.FileUploaded); {
 	case gone.Val() == 1, status.Val() == string(store.FileError) && dark.Val():
-		return s.purgeChunks(ctx, tenant, id)
+		return s.purgeChunks(ctx, scope, id)
 	case uploaded && idle >= abandoned:
-		return s.finishFile(ctx, tenant, id, store.FileError, interrupted)
+		return s.finishFile(ctx, scope, id, store.FileError, interrupted)
 	case !uploaded:
-		s.forget(ctx, tenant, id)
+		s.forget(ctx, scope, id)
 	}
 	return nil
 }

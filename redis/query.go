@@ -110,7 +110,7 @@ func textQuery(tenant string, words, excluded []string, limit int) *redisearch.Q
 }
 
 // vectorQuery finds the nearest chunks.
-func vectorQuery(tenant, field string, vector []float32, excluded []string, limit int) *redisearch.Query {
+func vectorQuery(tenant string, field string, vector []float32, excluded []string, limit int) *redisearch.Query {
 	p := parameters{"v": encodeVector(vector)}
 	text := "(" + p.tenant(tenant) + p.without(excluded) + ")=>[KNN " + strconv.Itoa(limit) + " @" + field + " $v AS " + distance + "]"
 	return query(text, p, limit).

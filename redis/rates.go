@@ -55,18 +55,17 @@ func (s *Store) Take(ctx context.Context, tenant string, limit int) (store.Rate,
 		return store.Rate{}, err
 	}
 	defer s.end()
-	c := s.rateCall(tenant, limit, 0)
+	c := s.rateCall(store.Scope{Tenant: tenant}, limit, 0)
 	reply := s.run(ctx, c.script, c.keys, c.args...)
 	facts, err := readRate(reply, limit)
 	return facts.rate, failure(ctx, err)
 }
 
 // rateCall asks for the usage of a month too, unless that is 0.
-func (s *Store) rateCall(tenant string, limit int, month store.Month) *call {
-	tag := ":{" + escape(tenant) + "}"
-	keys := []string{s.layout.tagged(rateKey, tag), s.layout.tagged(liveKey, tag)}
+func (s *Store) rateCall(scope store.Scope, limit int, month store.Month) *call {
+	keys := []string{s.layout.tenant(rateKey, scope), s.layout.tenant(liveKey, scope)}
 	if month != 0 {
-		keys = append(keys, s.layout.usage(tenant, month))
+		keys = append(keys, s.layout.usage(scope, month))
 	}
 	return &call{
 		script: rateScript,

@@ -119,6 +119,14 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
+// enter is begin for a call that is about a scope.
+func (s *Store) enter(ctx context.Context, scope store.Scope) error {
+	if err := scope.Whole(); err != nil {
+		return err
+	}
+	return s.begin(ctx)
+}
+
 func (s *Store) end() { s.closing.RUnlock() }
 
 // background runs task, whose context ends when the store is closed.

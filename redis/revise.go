@@ -27,14 +27,14 @@ func place(id string, n int) string { return escape(id) + ":" + strconv.Itoa(n) 
 
 // KnownVectors finds vectors by what they were made of. Of several chunks with
 // the same text, the one that was added last is known.
-func (s *Store) KnownVectors(ctx context.Context, tenant, model string, dimensions int, digests []store.ChunkDigest) ([][]float32, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) KnownVectors(ctx context.Context, scope store.Scope, model string, dimensions int, digests []store.ChunkDigest) ([][]float32, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
 	vectors := make([][]float32, 0, len(digests))
 	for batch := range slices.Chunk(digests, exportBatch) {
-		found, err := s.knownVectors(ctx, tenant, vectorField(model, dimensions), batch)
+		found, err := s.knownVectors(ctx, scope, vectorField(model, dimensions), batch)
 		if err != nil {
 			return nil, failure(ctx, err)
 		}
@@ -43,12 +43,12 @@ func (s *Store) KnownVectors(ctx context.Context, tenant, model string, dimensio
 	return vectors, nil
 }
 
-func (s *Store) knownVectors(ctx context.Context, tenant, field string, digests []store.ChunkDigest) ([][]float32, error) {
+func (s *Store) knownVectors(ctx context.Context, scope store.Scope, field string, digests []store.ChunkDigest) ([][]float32, error) {
 	names := make([]string, len(digests))
 	for i := range digests {
 		names[i] = string(digests[i][:])
 	}
-	places, err := s.client.HMGet(ctx, s.layout.tenant(knownKey, tenant), names...).Result()
+	places, err := s.client.HMGet(ctx, s.layout.tenant(knownKey, scope), names...).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -60,10 +60,10 @@ func (s *Store) knownVectors(ctx context.Context, tenant, field string, digests 
 		if !ok {
 			continue
 		}
-		chunks[i] = pipe.HMGet(ctx, s.layout.tenant(chunkKey, tenant)+":"+place, "file", "digest", field)
+		chunks[i] = pipe.HMGet(ctx, s.layout.tenant(chunkKey, scope)+":"+place, "file", "digest", field)
 		file, _, _ := strings.Cut(place, ":")
 		if status[file] == nil {
-			status[file] = pipe.HGet(ctx, s.layout.tenant(fileKey, tenant)+":"+file, "status")
+			status[file] = pipe.HGet(ctx, s.layout.tenant(fileKey, scope)+":"+file, "status")
 		}
 	}
 	vectors := make([][]float32, len(digests))
@@ -111,19 +111,19 @@ return status
 `)
 
 // SetVectors gives chunks other vectors, in steps.
-func (s *Store) SetVectors(ctx context.Context, tenant, id, model string, chunks []store.Chunk) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) SetVectors(ctx context.Context, scope store.Scope, id, model string, chunks []store.Chunk) error {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
-	err := s.setVectors(ctx, tenant, id, model, chunks)
+	err := s.setVectors(ctx, scope, id, model, chunks)
 	if errors.Is(err, store.ErrDeleted) {
 		return store.ErrDeleted
 	}
 	return failure(ctx, err)
 }
 
-func (s *Store) setVectors(ctx context.Context, tenant, id, model string, chunks []store.Chunk) error {
+func (s *Store) setVectors(ctx context.Context, scope store.Scope, id, model string, chunks []store.Chunk) error {
 	if !s.opts.unindexed {
 		for _, dimensions := range dimensionsOf(chunks) {
 			if err := s.createVector(ctx, model, dimensions); err != nil {
@@ -132,11 +132,11 @@ func (s *Store) setVectors(ctx context.Context, tenant, id, model string, chunks
 		}
 	}
 	for batch := range slices.Chunk(chunks, ingestVectors) {
-		keys := []string{s.layout.file(fileKey, tenant, id), s.layout.tenant(knownKey, tenant)}
+		keys := []string{s.layout.file(fileKey, scope, id), s.layout.tenant(knownKey, scope)}
 		args := []any{vectorPrefix}
 		for i := range batch {
 			k := &batch[i]
-			keys = append(keys, s.layout.chunk(tenant, id, k.N))
+			keys = append(keys, s.layout.chunk(scope, id, k.N))
 			args = append(args, digestOf(k), place(id, k.N), vectorField(model, len(k.Vector)), encodeVector(k.Vector))
 		}
 		status, err := s.run(ctx, setVectorsScript, keys, args...).Text()
@@ -160,12 +160,12 @@ return 1
 `)
 
 // SetModel records the model of a file's vectors.
-func (s *Store) SetModel(ctx context.Context, tenant, id, model string) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) SetModel(ctx context.Context, scope store.Scope, id, model string) error {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
-	there, err := s.run(ctx, setModelScript, []string{s.layout.file(fileKey, tenant, id)}, model).Bool()
+	there, err := s.run(ctx, setModelScript, []string{s.layout.file(fileKey, scope, id)}, model).Bool()
 	if err == nil && !there {
 		return store.ErrDeleted
 	}

@@ -21,19 +21,19 @@ type found struct {
 }
 
 // SearchText finds chunks by BM25.
-func (s *Store) SearchText(ctx context.Context, tenant string, terms []string, limit int) ([]store.Hit, error) {
-	return s.search(ctx, tenant, limit, func(to doer, excluded []string) ([]found, error) {
-		return s.findText(ctx, to, tenant, words(terms), excluded, limit)
+func (s *Store) SearchText(ctx context.Context, scope store.Scope, terms []string, limit int) ([]store.Hit, error) {
+	return s.search(ctx, scope, limit, func(to doer, excluded []string) ([]found, error) {
+		return s.findText(ctx, to, scope, words(terms), excluded, limit)
 	})
 }
 
 // SearchVector finds the nearest chunks by cosine.
-func (s *Store) SearchVector(ctx context.Context, tenant, model string, vector []float32, limit int) ([]store.Hit, error) {
-	return s.search(ctx, tenant, limit, func(to doer, excluded []string) ([]found, error) {
+func (s *Store) SearchVector(ctx context.Context, scope store.Scope, model string, vector []float32, limit int) ([]store.Hit, error) {
+	return s.search(ctx, scope, limit, func(to doer, excluded []string) ([]found, error) {
 		if len(vector) == 0 {
 			return nil, nil
 		}
-		return s.findVector(ctx, to, tenant, model, vector, excluded, limit)
+		return s.findVector(ctx, to, scope, model, vector, excluded, limit)
 	})
 }
 
@@ -44,15 +44,15 @@ const attempts = 4
 // search finds chunks and checks their files. Where some may not be returned,
 // others may have been crowded out by them, and the search is made again without
 // their files.
-func (s *Store) search(ctx context.Context, tenant string, limit int, find func(to doer, excluded []string) ([]found, error)) ([]store.Hit, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) search(ctx context.Context, scope store.Scope, limit int, find func(to doer, excluded []string) ([]found, error)) ([]store.Hit, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
 	if limit <= 0 || s.opts.NoFiles || s.opts.unindexed {
 		return nil, nil
 	}
-	to, err := s.searcher(ctx, tenant)
+	to, err := s.searcher(ctx, scope)
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
@@ -62,7 +62,7 @@ func (s *Store) search(ctx context.Context, tenant string, limit int, find func(
 		if err != nil {
 			return nil, failure(ctx, err)
 		}
-		hits, dead, err := s.check(ctx, tenant, candidates)
+		hits, dead, err := s.check(ctx, scope, candidates)
 		if err != nil {
 			return nil, failure(ctx, err)
 		}
@@ -80,16 +80,16 @@ func (s *Store) search(ctx context.Context, tenant string, limit int, find func(
 // searcher is who is to be asked: in a Cluster the server that has the tenant's
 // chunks, which has to ask the others, and needn't wait for the network to hear
 // of most.
-func (s *Store) searcher(ctx context.Context, tenant string) (doer, error) {
+func (s *Store) searcher(ctx context.Context, scope store.Scope) (doer, error) {
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
-		return cluster.MasterForKey(ctx, s.layout.tenant(filesKey, tenant))
+		return cluster.MasterForKey(ctx, s.layout.tenant(filesKey, scope))
 	}
 	return s.client, nil
 }
 
 // check returns the hits whose files are processed, and the files of which no
 // chunk is to be found.
-func (s *Store) check(ctx context.Context, tenant string, candidates []found) (hits []store.Hit, dead []string, err error) {
+func (s *Store) check(ctx context.Context, scope store.Scope, candidates []found) (hits []store.Hit, dead []string, err error) {
 	if len(candidates) == 0 {
 		return nil, nil, nil
 	}
@@ -97,10 +97,10 @@ func (s *Store) check(ctx context.Context, tenant string, candidates []found) (h
 	pipe := s.client.Pipeline()
 	for _, c := range candidates {
 		if records[c.file] == nil {
-			records[c.file] = pipe.HMGet(ctx, s.layout.tenant(fileKey, tenant)+":"+c.file, "id", "name", "status")
+			records[c.file] = pipe.HMGet(ctx, s.layout.tenant(fileKey, scope)+":"+c.file, "id", "name", "status")
 		}
 	}
-	dark := pipe.SMembers(ctx, s.layout.tenant(darkKey, tenant))
+	dark := pipe.SMembers(ctx, s.layout.tenant(darkKey, scope))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -127,7 +127,7 @@ func (s *Store) check(ctx context.Context, tenant string, candidates []found) (h
 
 // findText asks for the words, in several queries where they are many. Scores by
 // BM25 are sums over the words, so that those of the queries can be added up.
-func (s *Store) findText(ctx context.Context, to doer, tenant string, words, excluded []string, limit int) ([]found, error) {
+func (s *Store) findText(ctx context.Context, to doer, scope store.Scope, words, excluded []string, limit int) ([]found, error) {
 	var all []found
 	at := make(map[string]int) // where a chunk is in all
 	queries := 0
@@ -135,10 +135,10 @@ func (s *Store) findText(ctx context.Context, to doer, tenant string, words, exc
 		if queries++; queries > maxQueries {
 			break
 		}
-		docs, err := s.ask(ctx, to, s.textIndex(), textQuery(tenant, group, excluded, limit))
+		docs, err := s.ask(ctx, to, s.textIndex(), textQuery(scope.Tenant, group, excluded, limit))
 		if isNoIndex(err) {
 			if err = s.restoreText(ctx, to); err == nil {
-				docs, err = s.ask(ctx, to, s.textIndex(), textQuery(tenant, group, excluded, limit))
+				docs, err = s.ask(ctx, to, s.textIndex(), textQuery(scope.Tenant, group, excluded, limit))
 			}
 		}
 		if err != nil {
@@ -168,9 +168,9 @@ func better(a, b found) int {
 	return cmp.Or(cmp.Compare(b.hit.Score, a.hit.Score), cmp.Compare(a.file, b.file), cmp.Compare(a.hit.Chunk.N, b.hit.Chunk.N))
 }
 
-func (s *Store) findVector(ctx context.Context, to doer, tenant, model string, vector []float32, excluded []string, limit int) ([]found, error) {
+func (s *Store) findVector(ctx context.Context, to doer, scope store.Scope, model string, vector []float32, excluded []string, limit int) ([]found, error) {
 	name := s.vectorIndex(model, len(vector))
-	q := vectorQuery(tenant, vectorField(model, len(vector)), vector, excluded, limit)
+	q := vectorQuery(scope.Tenant, vectorField(model, len(vector)), vector, excluded, limit)
 	docs, err := s.ask(ctx, to, name, q)
 	if isNoIndex(err) {
 		var restored bool

@@ -14,6 +14,8 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // server is a redis-server of the tests' own.
@@ -176,3 +178,6 @@ func eventually(t testing.TB, what string, done func(context.Context) (bool, err
 		}
 	}
 }
+
+// of is the scope of a tenant.
+func of(tenant string) store.Scope { return store.Scope{Tenant: tenant} }

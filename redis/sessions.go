@@ -16,12 +16,12 @@ import (
 const voidFor = 30 * 24 * time.Hour
 
 // Session describes a session.
-func (s *Store) Session(ctx context.Context, tenant, session string) (store.Session, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) Session(ctx context.Context, scope store.Scope, session string) (store.Session, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return store.Session{}, err
 	}
 	defer s.end()
-	d, ok, err := readSession(s.describe(ctx, s.client, tenant, session))
+	d, ok, err := readSession(s.describe(ctx, s.client, scope, session))
 	switch {
 	case err != nil:
 		return store.Session{}, failure(ctx, err)
@@ -31,8 +31,8 @@ func (s *Store) Session(ctx context.Context, tenant, session string) (store.Sess
 	return d, nil
 }
 
-func (s *Store) describe(ctx context.Context, c goredis.Cmdable, tenant, session string) *goredis.SliceCmd {
-	return c.HMGet(ctx, s.layout.tagged(sessionKey, sessionTag(tenant, session)), "id", "created", "updated", "messages", "tokens", "ttl")
+func (s *Store) describe(ctx context.Context, c goredis.Cmdable, scope store.Scope, session string) *goredis.SliceCmd {
+	return c.HMGet(ctx, s.layout.tagged(sessionKey, sessionTag(scope, session)), "id", "created", "updated", "messages", "tokens", "ttl")
 }
 
 func readSession(cmd *goredis.SliceCmd) (d store.Session, ok bool, err error) {
@@ -81,12 +81,12 @@ return redis.call('LRANGE', KEYS[2], math.max(low - limit, 0), low - 1)
 `)
 
 // Exchanges returns exchanges of a session.
-func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order store.Order) ([]store.Exchange, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string, after int64, limit int, order store.Order) ([]store.Exchange, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
-	tag := sessionTag(tenant, session)
+	tag := sessionTag(scope, session)
 	keys := []string{s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag)}
 	descending := 0
 	if order == store.Descending {
@@ -121,11 +121,11 @@ return found
 `)
 
 // ExchangesAt returns the exchanges with the given Seqs.
-func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]store.Exchange, error) {
+func (s *Store) ExchangesAt(ctx context.Context, scope store.Scope, session string, seqs []int64) ([]store.Exchange, error) {
 	if len(seqs) == 0 {
 		return nil, nil
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
@@ -134,7 +134,7 @@ func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []
 	for i, seq := range rising {
 		args[i] = seq
 	}
-	keys := []string{s.layout.tagged(logKey, sessionTag(tenant, session))}
+	keys := []string{s.layout.tagged(logKey, sessionTag(scope, session))}
 	elements, err := s.run(ctx, atScript, keys, args...).Slice()
 	if err != nil {
 		return nil, failure(ctx, err)
@@ -166,20 +166,20 @@ return existed
 
 // DeleteSession removes a session, and voids the appends of requests that began
 // before.
-func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error {
+func (s *Store) DeleteSession(ctx context.Context, scope store.Scope, session string) error {
 	if session == "" {
 		return store.ErrNotFound
 	}
-	if err := s.begin(ctx); err != nil {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
 	// Off the list first: a name that is left on it is found out when it is
 	// read, a session that isn't on it is not.
-	if err := s.client.ZRem(ctx, s.layout.tenant(sessionsKey, tenant), session).Err(); err != nil {
+	if err := s.client.ZRem(ctx, s.layout.tenant(sessionsKey, scope), session).Err(); err != nil {
 		return failure(ctx, err)
 	}
-	tag := sessionTag(tenant, session)
+	tag := sessionTag(scope, session)
 	keys := []string{
 		s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
 		s.layout.tagged(turnKey, tag),

@@ -74,7 +74,7 @@ func (s *Store) relist(ctx context.Context, keys []string) error {
 			return errCorrupt
 		}
 		tenant := tenantOf(key[len(s.layout.global(sessionKey)):])
-		pipe.ZAddNX(ctx, s.layout.tenant(sessionsKey, tenant), goredis.Z{Score: float64(updated * 1000), Member: id})
+		pipe.ZAddNX(ctx, s.layout.tenant(sessionsKey, store.Scope{Tenant: tenant}), goredis.Z{Score: float64(updated * 1000), Member: id})
 	}
 	_, err := pipe.Exec(ctx)
 	return err
@@ -99,8 +99,8 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) (int, error) {
 		pipe.Del(ctx, s.keyName(digest))
 		pipe.ZRem(ctx, s.layout.global(keysKey), digest)
 	}
-	_, usage := s.usageKeys(tenant)
-	pipe.Del(ctx, append(usage, s.layout.tenant(rateKey, tenant))...)
+	_, usage := s.usageKeys(store.Scope{Tenant: tenant})
+	pipe.Del(ctx, append(usage, s.layout.tenant(rateKey, store.Scope{Tenant: tenant}))...)
 	_, err = pipe.Exec(ctx)
 	return len(keys), failure(ctx, err)
 }

@@ -20,7 +20,7 @@ func sample(id string) store.Exchange {
 
 func add(t testing.TB, s *Store, session, id string) {
 	t.Helper()
-	if _, err := s.Append(context.Background(), store.Append{Tenant: "a", Session: session, Exchange: sample(id)}); err != nil {
+	if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: session, Exchange: sample(id)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -47,7 +47,7 @@ func TestRoundTrips(t *testing.T) {
 	gather := func(session string, tokens, want int) func() {
 		return func() {
 			t.Helper()
-			g, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: 1000, Session: session, Tokens: tokens})
+			g, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 1000, Session: session, Tokens: tokens})
 			if err != nil || len(g.Tail) != want {
 				t.Errorf("got %d exchanges, %v; want %d", len(g.Tail), err, want)
 			}
@@ -59,14 +59,14 @@ func TestRoundTrips(t *testing.T) {
 	}
 	month := store.MonthOf(time.Now())
 	trips(1, "append with usage", func() {
-		_, err := s.Append(ctx, store.Append{Tenant: "used", Session: "s", Exchange: sample("e"), Usage: store.Used{Month: month, Tokens: 5}})
+		_, err := s.Append(ctx, store.Append{Scope: of("used"), Session: "s", Exchange: sample("e"), Usage: store.Used{Month: month, Tokens: 5}})
 		if err != nil {
 			t.Error(err)
 		}
 	})
-	trips(1, "use alone", func() { _ = s.AddUsage(ctx, "used", store.Used{Month: month, Tokens: 2}) })
+	trips(1, "use alone", func() { _ = s.AddUsage(ctx, of("used"), store.Used{Month: month, Tokens: 2}) })
 	trips(1, "gather with usage", func() {
-		g, err := s.Gather(ctx, store.GatherRequest{Tenant: "used", Limit: 1000, Session: "s", Month: month})
+		g, err := s.Gather(ctx, store.GatherRequest{Scope: of("used"), Limit: 1000, Session: "s", Month: month})
 		if err != nil || g.Used != 7 {
 			t.Errorf("got %d, %v", g.Used, err)
 		}
@@ -76,7 +76,7 @@ func TestRoundTrips(t *testing.T) {
 	trips(1, "gather of all", gather("s", 1e9, 40))
 	trips(1, "take", func() { _, _ = s.Take(ctx, "a", 1000) })
 	trips(2, "append that is rebased", func() {
-		_, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: sample("late"), Mark: store.Mark{Seq: 39},
+		_, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: sample("late"), Mark: store.Mark{Seq: 39},
 			Rebase: func(newer []store.Exchange) (store.Exchange, int64) { return sample("late"), 0 }})
 		if err != nil {
 			t.Error(err)
@@ -84,7 +84,7 @@ func TestRoundTrips(t *testing.T) {
 	})
 	save := func(session string, tokens int, id string, replaces int64) {
 		e := store.Exchange{ID: id, Messages: []store.Message{{JSON: []byte("{}"), Tokens: tokens}}}
-		if _, err := s.Append(ctx, store.Append{Tenant: "a", Session: session, Exchange: e, Replaces: replaces}); err != nil {
+		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: session, Exchange: e, Replaces: replaces}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,8 +110,8 @@ func TestRoundTrips(t *testing.T) {
 	trips(2, "gather after the server forgot its scripts", gather("s", 800, 4))
 	trips(1, "and the next", gather("s", 800, 4))
 	trips(3, "append after the server forgot that script, and a look", func() {
-		_, err := s.Append(ctx, store.Append{Tenant: "used", Session: "s", Exchange: sample("again"), Usage: store.Used{Month: month, Tokens: 5}})
-		if used, _ := s.client.Get(ctx, s.layout.usage("used", month)).Int(); err != nil || used != 12 {
+		_, err := s.Append(ctx, store.Append{Scope: of("used"), Session: "s", Exchange: sample("again"), Usage: store.Used{Month: month, Tokens: 5}})
+		if used, _ := s.client.Get(ctx, s.layout.usage(of("used"), month)).Int(); err != nil || used != 12 {
 			t.Errorf("used %d, %v", used, err)
 		}
 	})

@@ -3,6 +3,8 @@ package redis
 import (
 	"context"
 	"hash/maphash"
+
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // turns lets those wait for one another who would save into the same session.
@@ -21,8 +23,8 @@ func newTurns() *turns {
 }
 
 // take waits for the session's turn; release ends it.
-func (t *turns) take(ctx context.Context, tenant, session string) (release func(), err error) {
-	turn := t.of[maphash.Comparable(t.seed, [2]string{tenant, session})%uint64(len(t.of))]
+func (t *turns) take(ctx context.Context, scope store.Scope, session string) (release func(), err error) {
+	turn := t.of[maphash.Comparable(t.seed, [3]string{scope.Tenant, scope.User, session})%uint64(len(t.of))]
 	select {
 	case turn <- struct{}{}:
 		return func() { <-turn }, nil

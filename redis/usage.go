@@ -17,15 +17,15 @@ const usageFor = 400 * 24 * time.Hour
 
 // AddUsage adds to what the tenant has used. Where the server's reply is lost it
 // is added again, so that a failing network may count it twice.
-func (s *Store) AddUsage(ctx context.Context, tenant string, u store.Used) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) AddUsage(ctx context.Context, scope store.Scope, u store.Used) error {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
 	if u.Tokens < 1 {
 		return nil
 	}
-	return failure(ctx, s.addTokens(ctx, s.layout.usage(tenant, u.Month), u.Tokens))
+	return failure(ctx, s.addTokens(ctx, s.layout.usage(scope, u.Month), u.Tokens))
 }
 
 func (s *Store) addTokens(ctx context.Context, key string, n int64) error {
@@ -42,12 +42,12 @@ func countTokens(ctx context.Context, p goredis.Pipeliner, key string, n int64) 
 }
 
 // Usage returns the tokens that the tenant used in a month.
-func (s *Store) Usage(ctx context.Context, tenant string, month store.Month) (int64, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) Usage(ctx context.Context, scope store.Scope, month store.Month) (int64, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return 0, err
 	}
 	defer s.end()
-	n, err := s.client.Get(ctx, s.layout.usage(tenant, month)).Int64()
+	n, err := s.client.Get(ctx, s.layout.usage(scope, month)).Int64()
 	if errors.Is(err, goredis.Nil) {
 		return 0, nil
 	}
@@ -55,17 +55,17 @@ func (s *Store) Usage(ctx context.Context, tenant string, month store.Month) (in
 }
 
 // ListUsage returns what the tenant used, month by month.
-func (s *Store) ListUsage(ctx context.Context, tenant string) ([]store.Used, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) ListUsage(ctx context.Context, scope store.Scope) ([]store.Used, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
-	list, err := s.listUsage(ctx, tenant)
+	list, err := s.listUsage(ctx, scope)
 	return list, failure(ctx, err)
 }
 
-func (s *Store) listUsage(ctx context.Context, tenant string) (list []store.Used, err error) {
-	months, keys := s.usageKeys(tenant)
+func (s *Store) listUsage(ctx context.Context, scope store.Scope) (list []store.Used, err error) {
+	months, keys := s.usageKeys(scope)
 	values, err := s.client.MGet(ctx, keys...).Result() // they share a slot
 	if err != nil {
 		return nil, err
@@ -86,25 +86,25 @@ func (s *Store) listUsage(ctx context.Context, tenant string) (list []store.Used
 
 // usageKeys are the months that may have usage, and their keys. Clocks differ:
 // the next month may have begun elsewhere.
-func (s *Store) usageKeys(tenant string) (months []store.Month, keys []string) {
+func (s *Store) usageKeys(scope store.Scope) (months []store.Month, keys []string) {
 	now := store.MonthOf(s.now())
 	for m := now - store.UsageMonths; m <= now+1; m++ {
 		months = append(months, m)
-		keys = append(keys, s.layout.usage(tenant, m))
+		keys = append(keys, s.layout.usage(scope, m))
 	}
 	return months, keys
 }
 
 // RestoreUsage raises what the tenant used. It is for a store that nobody else
 // writes to.
-func (s *Store) RestoreUsage(ctx context.Context, tenant string, list []store.Used) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) RestoreUsage(ctx context.Context, scope store.Scope, list []store.Used) error {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
 	pipe := s.client.Pipeline()
 	for _, u := range list {
-		key := s.layout.usage(tenant, u.Month)
+		key := s.layout.usage(scope, u.Month)
 		known, err := s.client.Get(ctx, key).Int64()
 		if err != nil && !errors.Is(err, goredis.Nil) {
 			return failure(ctx, err)

@@ -48,12 +48,12 @@ return {}
 `)
 
 // PutVectors keeps vectors of exchanges that are there.
-func (s *Store) PutVectors(ctx context.Context, tenant, session string, list []store.ExchangeVector) error {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) PutVectors(ctx context.Context, scope store.Scope, session string, list []store.ExchangeVector) error {
+	if err := s.enter(ctx, scope); err != nil {
 		return err
 	}
 	defer s.end()
-	tag := sessionTag(tenant, session)
+	tag := sessionTag(scope, session)
 	args := make([]any, 0, 3*len(list))
 	for i := range list {
 		v := &list[i]
@@ -64,8 +64,8 @@ func (s *Store) PutVectors(ctx context.Context, tenant, session string, list []s
 }
 
 // Vectors returns the vectors of exchanges.
-func (s *Store) Vectors(ctx context.Context, tenant, session string, seqs []int64) ([]store.ExchangeVector, error) {
-	if err := s.begin(ctx); err != nil {
+func (s *Store) Vectors(ctx context.Context, scope store.Scope, session string, seqs []int64) ([]store.ExchangeVector, error) {
+	if err := s.enter(ctx, scope); err != nil {
 		return nil, err
 	}
 	defer s.end()
@@ -76,7 +76,7 @@ func (s *Store) Vectors(ctx context.Context, tenant, session string, seqs []int6
 	for i, seq := range seqs {
 		fields[i] = strconv.FormatInt(seq, 10)
 	}
-	values, err := s.client.HMGet(ctx, s.layout.tagged(turnKey, sessionTag(tenant, session)), fields...).Result()
+	values, err := s.client.HMGet(ctx, s.layout.tagged(turnKey, sessionTag(scope, session)), fields...).Result()
 	if err != nil {
 		return nil, failure(ctx, err)
 	}

@@ -52,9 +52,9 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 }
 
 func (s *Store) append(c *conn, a *store.Append) (int64, error) {
-	d, same, err := s.sessionState(c, a.Tenant, a.Session, a.Mark, a.Exchange.ID)
+	d, same, err := s.sessionState(c, a.Scope, a.Session, a.Mark, a.Exchange.ID)
 	if (err == nil || errors.Is(err, store.ErrDeleted)) && !same.Valid {
-		if failed := addUsage(c, d.tenant, a.Tenant, a.Usage); failed != nil {
+		if failed := addUsage(c, d.tenant, a.Scope, a.Usage); failed != nil {
 			return 0, failed
 		}
 	}
@@ -98,15 +98,15 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	c.after(appended(a.Tenant, a.Session, kept, replaces, expires))
+	c.after(appended(a.Scope, a.Session, kept, replaces, expires))
 	return kept.Seq, nil
 }
 
 // sessionState finds out what an append must know, where the session wasn't
 // deleted since the mark; same is the row of the exchange with the name. A
 // session whose time is up is removed.
-func (s *Store) sessionState(c *conn, tenant, session string, mark store.Mark, name string) (d sessionState, same sql.NullInt64, err error) {
-	if d.tenant, err = s.addTenant(c, tenant); err != nil {
+func (s *Store) sessionState(c *conn, scope store.Scope, session string, mark store.Mark, name string) (d sessionState, same sql.NullInt64, err error) {
+	if d.tenant, err = s.addTenant(c, scope); err != nil {
 		return d, same, err
 	}
 	var latest, expires int64
@@ -124,7 +124,7 @@ func (s *Store) sessionState(c *conn, tenant, session string, mark store.Mark, n
 		if err := removeSession(c, d.id); err != nil {
 			return d, same, err
 		}
-		c.after(forget(tenant, session))
+		c.after(forget(scope, session))
 		d, same = sessionState{tenant: d.tenant}, sql.NullInt64{}
 	}
 	// The session that is first in the listing stays where it is in the index.

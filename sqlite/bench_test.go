@@ -26,7 +26,7 @@ func benchmark(b *testing.B, o Options) *Store {
 }
 
 func add(b *testing.B, s *Store, session, id string) {
-	if _, err := s.Append(context.Background(), store.Append{Tenant: "a", Session: session, Exchange: sample(id)}); err != nil {
+	if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: session, Exchange: sample(id)}); err != nil {
 		b.Fatal(err)
 	}
 }
@@ -105,13 +105,13 @@ func corpus(b *testing.B, s *Store, tenants, dims int) {
 			chunks[i] = store.Chunk{N: i, Text: text.String(), Terms: text.String(), Tokens: 80, Vector: v}
 		}
 		ctx, tenant := context.Background(), fmt.Sprint("t", t)
-		if _, err := s.CreateFile(ctx, tenant, store.File{ID: "f", Name: "f", Model: "m"}, []byte("x")); err != nil {
+		if _, err := s.CreateFile(ctx, of(tenant), store.File{ID: "f", Name: "f", Model: "m"}, []byte("x")); err != nil {
 			b.Fatal(err)
 		}
-		if err := s.AddChunks(ctx, tenant, "f", chunks); err != nil {
+		if err := s.AddChunks(ctx, of(tenant), "f", chunks); err != nil {
 			b.Fatal(err)
 		}
-		if err := s.FinishFile(ctx, tenant, "f", store.FileProcessed, ""); err != nil {
+		if err := s.FinishFile(ctx, of(tenant), "f", store.FileProcessed, ""); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -121,7 +121,7 @@ func BenchmarkSearchText(b *testing.B) {
 	s := benchmark(b, Options{Synchronous: Normal})
 	corpus(b, s, 10, 0)
 	for b.Loop() {
-		hits, err := s.SearchText(context.Background(), "t5", []string{"w100", "w700", "w1500", "w42"}, 20)
+		hits, err := s.SearchText(context.Background(), of("t5"), []string{"w100", "w700", "w1500", "w42"}, 20)
 		if err != nil || len(hits) != 20 {
 			b.Fatal(len(hits), err)
 		}
@@ -135,7 +135,7 @@ func BenchmarkSearchVector(b *testing.B) {
 	query := make([]float32, dims)
 	query[7] = 1
 	for b.Loop() {
-		hits, err := s.SearchVector(context.Background(), "t1", "m", query, 20)
+		hits, err := s.SearchVector(context.Background(), of("t1"), "m", query, 20)
 		if err != nil || len(hits) != 20 {
 			b.Fatal(len(hits), err)
 		}

@@ -35,7 +35,10 @@ type cache struct {
 }
 
 // cacheKey is a session, or its tenant where the session is empty.
-type cacheKey struct{ tenant, session string }
+type cacheKey struct {
+	scope   store.Scope
+	session string
+}
 
 // entry is what the cache keeps of a tenant or of a session.
 type entry struct {
@@ -75,14 +78,14 @@ func (c *cache) look(req *store.GatherRequest, at time.Time) (facts tenantFacts,
 	if now != c.stamp {
 		return facts, t, false, now, nil
 	}
-	known, ok := c.entries.Get(cacheKey{req.Tenant, ""})
+	known, ok := c.entries.Get(cacheKey{req.Scope, ""})
 	if !ok || req.Month != 0 && req.Month != known.tenant.month {
 		return facts, t, false, now, nil
 	}
 	if req.Session == "" {
 		return known.tenant, t, true, now, nil
 	}
-	session, ok := c.entries.Get(cacheKey{req.Tenant, req.Session})
+	session, ok := c.entries.Get(cacheKey{req.Scope, req.Session})
 	if !ok || session.tail.expires.Valid && session.tail.expires.Int64 <= at.UnixMilli() {
 		return facts, t, false, now, nil
 	}
@@ -102,12 +105,12 @@ func (c *cache) keep(req *store.GatherRequest, facts tenantFacts, t tail, before
 	}
 	// What a request didn't ask for, as plans without an allowance don't, is
 	// still known from one that did.
-	if known, ok := c.entries.Peek(cacheKey{req.Tenant, ""}); ok && facts.month == 0 {
+	if known, ok := c.entries.Peek(cacheKey{req.Scope, ""}); ok && facts.month == 0 {
 		facts.month, facts.used = known.tenant.month, known.tenant.used
 	}
-	c.put(cacheKey{req.Tenant, ""}, &entry{tenant: facts})
+	c.put(cacheKey{req.Scope, ""}, &entry{tenant: facts})
 	if req.Session != "" {
-		c.put(cacheKey{req.Tenant, req.Session}, &entry{tail: t, last: *req})
+		c.put(cacheKey{req.Scope, req.Session}, &entry{tail: t, last: *req})
 	}
 }
 
@@ -160,14 +163,14 @@ type effect func(*cache)
 
 // forget is the effect of a write that changes what is known of a tenant or of
 // a session.
-func forget(tenant, session string) effect {
-	return func(c *cache) { c.entries.Remove(cacheKey{tenant, session}) }
+func forget(scope store.Scope, session string) effect {
+	return func(c *cache) { c.entries.Remove(cacheKey{scope, session}) }
 }
 
 // appended is the effect of an append.
-func appended(tenant, session string, e store.Exchange, replaces int64, expires sql.NullInt64) effect {
+func appended(scope store.Scope, session string, e store.Exchange, replaces int64, expires sql.NullInt64) effect {
 	return func(c *cache) {
-		k := cacheKey{tenant, session}
+		k := cacheKey{scope, session}
 		known, ok := c.entries.Peek(k)
 		if !ok {
 			return
@@ -188,9 +191,9 @@ func appended(tenant, session string, e store.Exchange, replaces int64, expires 
 }
 
 // used is the effect of adding to what a tenant has used.
-func used(tenant string, u store.Used) effect {
+func used(scope store.Scope, u store.Used) effect {
 	return func(c *cache) {
-		if known, ok := c.entries.Peek(cacheKey{tenant, ""}); ok && known.tenant.month == u.Month {
+		if known, ok := c.entries.Peek(cacheKey{scope, ""}); ok && known.tenant.month == u.Month {
 			known.tenant.used += u.Tokens
 		}
 	}
@@ -199,7 +202,7 @@ func used(tenant string, u store.Used) effect {
 // put adds or replaces an entry, and makes room for it.
 func (c *cache) put(k cacheKey, e *entry) {
 	c.entries.Remove(k)
-	if e.size = entrySize + len(k.tenant) + len(k.session) + e.tail.size(); e.size > c.limit {
+	if e.size = entrySize + len(k.scope.Tenant) + len(k.session) + e.tail.size(); e.size > c.limit {
 		return
 	}
 	c.size += e.size

@@ -54,7 +54,7 @@ func eachWatch(t *testing.T, test func(t *testing.T, open func(path string, o Op
 const month = store.Month(24_300)
 
 func request(session string, messages int) store.GatherRequest {
-	return store.GatherRequest{Tenant: "a", Limit: 1 << 40, Session: session, Messages: messages, Month: month}
+	return store.GatherRequest{Scope: of("a"), Limit: 1 << 40, Session: session, Messages: messages, Month: month}
 }
 
 func gather(t testing.TB, s *Store, req store.GatherRequest) store.Gathered {
@@ -71,7 +71,7 @@ func everything() (all []store.GatherRequest) {
 	for _, tenant := range []string{"a", "b", "nobody"} {
 		for _, session := range []string{"", "s", "t", "new"} {
 			req := request(session, 20)
-			req.Tenant = tenant
+			req.Scope.Tenant = tenant
 			all = append(all, req)
 		}
 	}
@@ -90,7 +90,7 @@ func agree(t *testing.T, s *Store) {
 		got := tail{g.Mark.Seq, g.Tokens, g.Tail, want.whole, want.expires}
 		if !reflect.DeepEqual(got, want) || facts != (tenantFacts{g.Mark.Epoch, g.Files, month, g.Used}) {
 			t.Errorf("%s/%s: got %+v and %d exchanges, want %+v, %d and %d exchanges",
-				req.Tenant, req.Session, g.Mark, len(g.Tail), facts, want.seq, len(want.exchanges))
+				req.Scope.Tenant, req.Session, g.Mark, len(g.Tail), facts, want.seq, len(want.exchanges))
 		}
 	}
 }
@@ -106,7 +106,7 @@ func cached(t *testing.T, s *Store, req store.GatherRequest) bool {
 }
 
 func save(s *Store, session string, a store.Append) error {
-	a.Tenant, a.Session = "a", session
+	a.Scope.Tenant, a.Session = "a", session
 	_, err := s.Append(context.Background(), a)
 	return err
 }
@@ -130,7 +130,7 @@ var writes = map[string]func(*Store) error{
 	"append to a new session": func(s *Store) error { return save(s, "new", store.Append{Exchange: full("n")}) },
 	"append for an hour":      func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), TTL: time.Hour}) },
 	"import": func(s *Store) error {
-		_, err := s.Import(context.Background(), store.Import{Tenant: "a", Session: "s", Exchanges: []store.Exchange{full("n"), full("m")}})
+		_, err := s.Import(context.Background(), store.Import{Scope: of("a"), Session: "s", Exchanges: []store.Exchange{full("n"), full("m")}})
 		return err
 	},
 	"append the same again":       func(s *Store) error { return save(s, "s", store.Append{Exchange: full("e29")}) },
@@ -153,7 +153,7 @@ var writes = map[string]func(*Store) error{
 	"an append that is undone": func(s *Store) error {
 		defect := errors.New("a defect")
 		err := s.writer.write(context.Background(), 1, func(c *conn) error {
-			_, err := s.append(c, &store.Append{Tenant: "a", Session: "s", Exchange: full("n")})
+			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full("n")})
 			return errors.Join(err, defect)
 		})
 		if !errors.Is(err, defect) {
@@ -163,7 +163,7 @@ var writes = map[string]func(*Store) error{
 	},
 	"appends that are undone with their transaction": func(s *Store) error {
 		return s.writer.write(context.Background(), 1, func(c *conn) error {
-			_, err := s.append(c, &store.Append{Tenant: "a", Session: "s", Exchange: full("n")})
+			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full("n")})
 			if err == nil {
 				_ = c.exec(`ROLLBACK`)
 			}
@@ -180,24 +180,24 @@ var writes = map[string]func(*Store) error{
 		return save(s, "s", store.Append{Exchange: full("n"), Mark: store.Mark{Seq: 99}, Usage: store.Used{Month: month, Tokens: 7}})
 	},
 	"use": func(s *Store) error {
-		return s.AddUsage(context.Background(), "a", store.Used{Month: month, Tokens: 7})
+		return s.AddUsage(context.Background(), of("a"), store.Used{Month: month, Tokens: 7})
 	},
 	"use of somebody new": func(s *Store) error {
-		return s.AddUsage(context.Background(), "nobody", store.Used{Month: month, Tokens: 7})
+		return s.AddUsage(context.Background(), of("nobody"), store.Used{Month: month, Tokens: 7})
 	},
 	"use in another month": func(s *Store) error {
-		return s.AddUsage(context.Background(), "a", store.Used{Month: month + 1, Tokens: 7})
+		return s.AddUsage(context.Background(), of("a"), store.Used{Month: month + 1, Tokens: 7})
 	},
 	"restore usage": func(s *Store) error {
-		return s.RestoreUsage(context.Background(), "a", []store.Used{{Month: month, Tokens: 99}})
+		return s.RestoreUsage(context.Background(), of("a"), []store.Used{{Month: month, Tokens: 99}})
 	},
 	"forget a tenant": func(s *Store) error {
 		_, err := s.ForgetTenant(context.Background(), "a")
 		return err
 	},
-	"delete": func(s *Store) error { return s.DeleteSession(context.Background(), "a", "s") },
+	"delete": func(s *Store) error { return s.DeleteSession(context.Background(), of("a"), "s") },
 	"delete and append": func(s *Store) error {
-		err := s.DeleteSession(context.Background(), "a", "s")
+		err := s.DeleteSession(context.Background(), of("a"), "s")
 		return errors.Join(err, save(s, "s", store.Append{Exchange: full("n"), Mark: store.Mark{Epoch: 1}}))
 	},
 	"delete in steps": func(s *Store) error {
@@ -206,10 +206,10 @@ var writes = map[string]func(*Store) error{
 				return err
 			}
 		}
-		return s.DeleteSession(context.Background(), "a", "s")
+		return s.DeleteSession(context.Background(), of("a"), "s")
 	},
 	"delete what isn't there": func(s *Store) error {
-		if err := s.DeleteSession(context.Background(), "nobody", "s"); !errors.Is(err, store.ErrNotFound) {
+		if err := s.DeleteSession(context.Background(), of("nobody"), "s"); !errors.Is(err, store.ErrNotFound) {
 			return fmt.Errorf("got %w", err)
 		}
 		return nil
@@ -217,14 +217,14 @@ var writes = map[string]func(*Store) error{
 	"create a processed file":       func(s *Store) error { return create(s, "n", store.FileProcessed, 1) },
 	"create a large processed file": func(s *Store) error { return create(s, "n", store.FileProcessed, (partBatch+1)*partSize) },
 	"create and finish a file": func(s *Store) error {
-		return errors.Join(create(s, "n", store.FileUploaded, 1), s.FinishFile(context.Background(), "a", "n", store.FileProcessed, ""))
+		return errors.Join(create(s, "n", store.FileUploaded, 1), s.FinishFile(context.Background(), of("a"), "n", store.FileProcessed, ""))
 	},
-	"fail the file":   func(s *Store) error { return s.FinishFile(context.Background(), "b", "f", store.FileError, "x") },
-	"delete the file": func(s *Store) error { return s.DeleteFile(context.Background(), "b", "f") },
+	"fail the file":   func(s *Store) error { return s.FinishFile(context.Background(), of("b"), "f", store.FileError, "x") },
+	"delete the file": func(s *Store) error { return s.DeleteFile(context.Background(), of("b"), "f") },
 }
 
 func create(s *Store, id string, status store.FileStatus, size int) error {
-	_, err := s.CreateFile(context.Background(), "a", store.File{ID: id, Name: id, Status: status}, make([]byte, size))
+	_, err := s.CreateFile(context.Background(), of("a"), store.File{ID: id, Name: id, Status: status}, make([]byte, size))
 	return err
 }
 
@@ -247,7 +247,7 @@ func TestTheCacheAgreesWithTheFileAfterAnyWrite(t *testing.T) {
 					if err := save(s, "t", store.Append{Exchange: sample("e")}); err != nil {
 						t.Fatal(err)
 					}
-					if _, err := s.CreateFile(context.Background(), "b", store.File{ID: "f", Name: "f", Status: store.FileProcessed}, nil); err != nil {
+					if _, err := s.CreateFile(context.Background(), of("b"), store.File{ID: "f", Name: "f", Status: store.FileProcessed}, nil); err != nil {
 						t.Fatal(err)
 					}
 					for range 2 { // then from an entry that was written before
@@ -272,7 +272,7 @@ func TestTheCacheLearnsNothingFromAJobThatIsUndoneAlone(t *testing.T) {
 	agree(t, s)
 	job := func(id string, defect error) func(*conn) error {
 		return func(c *conn) error {
-			_, err := s.append(c, &store.Append{Tenant: "a", Session: "s", Exchange: full(id)})
+			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full(id)})
 			return errors.Join(err, defect)
 		}
 	}
@@ -394,7 +394,7 @@ func TestALongSessionTakesUpNoMoreThanIsAskedOfIt(t *testing.T) {
 		if err := save(s, "s", store.Append{Exchange: sample(fmt.Sprint(i))}); err != nil {
 			t.Fatal(err)
 		}
-		if e, _ := s.writer.cache.entries.Peek(cacheKey{"a", "s"}); len(e.tail.exchanges) > 2*(10+extra) {
+		if e, _ := s.writer.cache.entries.Peek(cacheKey{of("a"), "s"}); len(e.tail.exchanges) > 2*(10+extra) {
 			t.Fatalf("%d exchanges are kept", len(e.tail.exchanges))
 		}
 	}
@@ -495,7 +495,7 @@ func TestManyAtOnceSeeWhatWasAcknowledged(t *testing.T) {
 					d, s, name := &sessions[n], stores[random.IntN(2)], fmt.Sprint("s", n)
 					if random.IntN(40) == 0 {
 						d.deletion.Lock()
-						if err := s.DeleteSession(context.Background(), "a", name); err != nil && !errors.Is(err, store.ErrNotFound) {
+						if err := s.DeleteSession(context.Background(), of("a"), name); err != nil && !errors.Is(err, store.ErrNotFound) {
 							t.Error(err)
 						}
 						d.seq.Store(0)
@@ -515,7 +515,7 @@ func TestManyAtOnceSeeWhatWasAcknowledged(t *testing.T) {
 					}
 					whole(t, g)
 					if worker%2 == 0 {
-						a := store.Append{Tenant: "a", Session: name, Exchange: sample(fmt.Sprint(worker, " ", i)), Mark: g.Mark}
+						a := store.Append{Scope: of("a"), Session: name, Exchange: sample(fmt.Sprint(worker, " ", i)), Mark: g.Mark}
 						seq, err := s.Append(context.Background(), a)
 						if err != nil {
 							t.Error(err)

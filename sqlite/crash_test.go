@@ -30,7 +30,7 @@ func TestCrashChild(t *testing.T) {
 			id := fmt.Sprintf("f%d-%d", os.Getpid(), i)
 			upload(t, s, id, 2*purgeBatch)
 			if i%2 == 0 {
-				_ = s.DeleteFile(context.Background(), "a", id)
+				_ = s.DeleteFile(context.Background(), of("a"), id)
 			}
 		}
 	}()
@@ -38,7 +38,7 @@ func TestCrashChild(t *testing.T) {
 		go func() {
 			for i := 0; ; i++ {
 				session, id := fmt.Sprint("s", worker/2), fmt.Sprintf("%d-%d-%d", os.Getpid(), worker, i)
-				if _, err := s.Append(context.Background(), store.Append{Tenant: "a", Session: session, Exchange: sample(id)}); err != nil {
+				if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: session, Exchange: sample(id)}); err != nil {
 					fmt.Println("error", err)
 					return
 				}
@@ -111,7 +111,7 @@ func strike(t *testing.T, path string, exchanges int, acknowledged map[string][]
 // inspect looks at one session.
 func inspect(t *testing.T, s *Store, session string, acknowledged []string) {
 	t.Helper()
-	list, err := s.Exchanges(context.Background(), "a", session, 0, 1<<20, store.Ascending)
+	list, err := s.Exchanges(context.Background(), of("a"), session, 0, 1<<20, store.Ascending)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func inspect(t *testing.T, s *Store, session string, acknowledged []string) {
 			t.Errorf("%s of session %s was acknowledged and isn't there", id, session)
 		}
 	}
-	if d, err := s.Session(context.Background(), "a", session); err != nil || d.Messages != messages || d.Tokens != tokens {
+	if d, err := s.Session(context.Background(), of("a"), session); err != nil || d.Messages != messages || d.Tokens != tokens {
 		t.Errorf("session %s is %+v, %v; it holds %d messages of %d tokens", session, d, err, messages, tokens)
 	}
 }

@@ -50,7 +50,7 @@ func TestASessionBegunAnewAfterTheSweepHoldsNothingOfTheOldOne(t *testing.T) {
 	s := openAt(t, filepath.Join(t.TempDir(), "b.db"), Options{Now: now})
 	gather := func() store.Gathered {
 		t.Helper()
-		g, err := s.Gather(t.Context(), store.GatherRequest{Tenant: "a", Limit: 1000, Session: "s", Tokens: 1000})
+		g, err := s.Gather(t.Context(), store.GatherRequest{Scope: of("a"), Limit: 1000, Session: "s", Tokens: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestASessionBegunAnewAfterTheSweepHoldsNothingOfTheOldOne(t *testing.T) {
 	}
 	mark := gather().Mark // of a request whose reply takes long; and it is in the cache
 	ahead.Store(int64(2 * time.Hour))
-	if got, err := s.ExchangesAt(t.Context(), "a", "s", []int64{1, 2}); err != nil || len(got) != 0 {
+	if got, err := s.ExchangesAt(t.Context(), of("a"), "s", []int64{1, 2}); err != nil || len(got) != 0 {
 		t.Errorf("got %d exchanges, %v", len(got), err)
 	}
 	if err := s.sweepOnce(t.Context()); err != nil {

@@ -26,8 +26,8 @@ func InUse(path string) (bool, error) {
 }
 
 // FileChunks returns chunks of a file with their terms and vectors.
-func (s *Store) FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]store.Chunk, error) {
-	file, _, err := s.file(ctx, tenant, id)
+func (s *Store) FileChunks(ctx context.Context, scope store.Scope, id string, after, limit int) ([]store.Chunk, error) {
+	file, _, err := s.file(ctx, scope, id)
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +63,10 @@ func decodeVector(b []byte) ([]float32, error) {
 }
 
 // RestoreSessions sets the times and the order of sessions, in steps.
-func (s *Store) RestoreSessions(ctx context.Context, tenant string, list []store.Session) error {
+func (s *Store) RestoreSessions(ctx context.Context, scope store.Scope, list []store.Session) error {
 	for len(list) > 0 {
 		batch := list[:min(groupCost, len(list))]
-		err := s.writer.write(ctx, len(batch), func(c *conn) error { return s.restoreSessions(c, tenant, batch) })
+		err := s.writer.write(ctx, len(batch), func(c *conn) error { return s.restoreSessions(c, scope, batch) })
 		if err != nil {
 			return err
 		}
@@ -75,8 +75,8 @@ func (s *Store) RestoreSessions(ctx context.Context, tenant string, list []store
 	return nil
 }
 
-func (s *Store) restoreSessions(c *conn, tenant string, list []store.Session) error {
-	t, err := s.addTenant(c, tenant)
+func (s *Store) restoreSessions(c *conn, scope store.Scope, list []store.Session) error {
+	t, err := s.addTenant(c, scope)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Store) restoreSessions(c *conn, tenant string, list []store.Session) er
 		return err
 	}
 	for i, d := range list {
-		c.after(forget(tenant, d.ID))
+		c.after(forget(scope, d.ID))
 		expires := sql.NullInt64{Int64: d.Updated.Add(d.TTL).UnixMilli(), Valid: d.TTL > 0}
 		err := c.exec(`UPDATE sessions SET created = ?, updated = ?, expires = ?, touched = ? WHERE tenant = ? AND digest = ?`,
 			d.Created.UnixMilli(), d.Updated.UnixMilli(), expires, latest+1+int64(i), t, sessionDigest(d.ID))
@@ -98,8 +98,8 @@ func (s *Store) restoreSessions(c *conn, tenant string, list []store.Session) er
 
 // RemoveFile removes a file. What a removal has left behind is in nobody's way
 // here.
-func (s *Store) RemoveFile(ctx context.Context, tenant, id string) error {
-	err := s.DeleteFile(ctx, tenant, id)
+func (s *Store) RemoveFile(ctx context.Context, scope store.Scope, id string) error {
+	err := s.DeleteFile(ctx, scope, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}

@@ -31,14 +31,14 @@ func scanFile(scan func(...any) error) (id int64, f store.File, err error) {
 
 // CreateFile adds a file with its original. A large one is written in steps,
 // and nobody sees it until the last.
-func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, content []byte) (store.File, error) {
+func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (store.File, error) {
 	f.Status = cmp.Or(f.Status, store.FileUploaded)
 	f.Created = time.Unix(f.Created.Unix(), 0).UTC()
 	f.Chunks = 0
 	var id int64
 	var found *store.File // the same file, if it is there
 	err := s.writer.write(ctx, len(content)/partSize+1, func(c *conn) error {
-		t, err := s.addTenant(c, tenant)
+		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
 		}
@@ -54,11 +54,11 @@ func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, con
 		if err := writeParts(c, id, content, 0); err != nil || len(content) > partBatch*partSize {
 			return err
 		}
-		c.after(forget(tenant, ""))
+		c.after(forget(scope, ""))
 		return show(c, id)
 	})
 	if err == nil && found == nil && len(content) > partBatch*partSize {
-		if found, err = s.writeRest(ctx, tenant, f, id, content); err != nil || found != nil {
+		if found, err = s.writeRest(ctx, scope, f, id, content); err != nil || found != nil {
 			err = errors.Join(err, s.finishPurge(ctx, func(c *conn) (bool, error) { return purgeFile(c, id) }))
 		}
 	}
@@ -74,7 +74,7 @@ func (s *Store) CreateFile(ctx context.Context, tenant string, f store.File, con
 // writeRest writes what the first step of CreateFile had no room for, and shows
 // the file; unless somebody else has brought the same one meanwhile, which it
 // returns.
-func (s *Store) writeRest(ctx context.Context, tenant string, f store.File, id int64, content []byte) (found *store.File, err error) {
+func (s *Store) writeRest(ctx context.Context, scope store.Scope, f store.File, id int64, content []byte) (found *store.File, err error) {
 	for part := partBatch; part*partSize < len(content); part += partBatch {
 		err := s.writer.write(ctx, groupCost, func(c *conn) error { return writeParts(c, id, content, part) })
 		if err != nil {
@@ -82,14 +82,14 @@ func (s *Store) writeRest(ctx context.Context, tenant string, f store.File, id i
 		}
 	}
 	err = s.writer.write(ctx, 1, func(c *conn) error {
-		t, err := s.addTenant(c, tenant)
+		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
 		}
 		if found, err = sameFile(c, t, f); found != nil || err != nil {
 			return err
 		}
-		c.after(forget(tenant, ""))
+		c.after(forget(scope, ""))
 		return show(c, id)
 	})
 	return found, err
@@ -125,13 +125,13 @@ func show(c *conn, id int64) error {
 }
 
 // File returns a file.
-func (s *Store) File(ctx context.Context, tenant, id string) (store.File, error) {
-	_, f, err := s.file(ctx, tenant, id)
+func (s *Store) File(ctx context.Context, scope store.Scope, id string) (store.File, error) {
+	_, f, err := s.file(ctx, scope, id)
 	return f, err
 }
 
-func (s *Store) file(ctx context.Context, tenant, id string) (int64, store.File, error) {
-	t, err := s.tenant(ctx, tenant)
+func (s *Store) file(ctx context.Context, scope store.Scope, id string) (int64, store.File, error) {
+	t, err := s.tenant(ctx, scope)
 	if err != nil {
 		return 0, store.File{}, err
 	}
@@ -139,8 +139,8 @@ func (s *Store) file(ctx context.Context, tenant, id string) (int64, store.File,
 }
 
 // Content returns the original.
-func (s *Store) Content(ctx context.Context, tenant, id string) ([]byte, error) {
-	t, err := s.tenant(ctx, tenant)
+func (s *Store) Content(ctx context.Context, scope store.Scope, id string) ([]byte, error) {
+	t, err := s.tenant(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -165,8 +165,8 @@ func (s *Store) Content(ctx context.Context, tenant, id string) ([]byte, error) 
 }
 
 // ListFiles returns files of the tenant.
-func (s *Store) ListFiles(ctx context.Context, tenant string, q store.FileQuery) ([]store.File, error) {
-	t, err := s.tenant(ctx, tenant)
+func (s *Store) ListFiles(ctx context.Context, scope store.Scope, q store.FileQuery) ([]store.File, error) {
+	t, err := s.tenant(ctx, scope)
 	if errors.Is(err, store.ErrNotFound) && q.After == "" {
 		return nil, nil
 	}
@@ -178,7 +178,7 @@ func (s *Store) ListFiles(ctx context.Context, tenant string, q store.FileQuery)
 		beyond, direction, created = "<", " DESC", math.MaxInt64
 	}
 	if q.After != "" {
-		after, f, err := s.file(ctx, tenant, q.After)
+		after, f, err := s.file(ctx, scope, q.After)
 		if err != nil {
 			return nil, err
 		}
@@ -202,11 +202,11 @@ func (s *Store) ListFiles(ctx context.Context, tenant string, q store.FileQuery)
 
 // DeleteFile removes a file: at once from everyone's sight, and then step by
 // step from the disk.
-func (s *Store) DeleteFile(ctx context.Context, tenant, id string) error {
+func (s *Store) DeleteFile(ctx context.Context, scope store.Scope, id string) error {
 	var file int64
 	var purged bool
 	err := s.writer.write(ctx, purgeBatch, func(c *conn) error {
-		t, err := s.addTenant(c, tenant)
+		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
 		}
@@ -214,7 +214,7 @@ func (s *Store) DeleteFile(ctx context.Context, tenant, id string) error {
 		if err != nil {
 			return err
 		}
-		c.after(forget(tenant, ""))
+		c.after(forget(scope, ""))
 		purged, err = purgeFile(c, file)
 		return err
 	})

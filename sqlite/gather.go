@@ -26,7 +26,10 @@ var gatherQuery = `
 // Gather counts the request and finds the end of its session: in memory, or
 // else in the file.
 func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gathered, error) {
-	rate, err := s.Take(ctx, req.Tenant, req.Limit)
+	if err := req.Scope.Whole(); err != nil {
+		return store.Gathered{}, err
+	}
+	rate, err := s.Take(ctx, req.Scope.Tenant, req.Limit)
 	if err != nil {
 		return store.Gathered{}, err
 	}
@@ -53,7 +56,7 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 func (s *Store) readTail(ctx context.Context, req *store.GatherRequest) (facts tenantFacts, t tail, err error) {
 	t.whole = true
 	facts.month = req.Month
-	tenant, err := s.tenant(ctx, req.Tenant)
+	tenant, err := s.tenant(ctx, req.Scope)
 	if errors.Is(err, store.ErrNotFound) {
 		return facts, t, nil
 	}

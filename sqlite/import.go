@@ -20,7 +20,7 @@ func (s *Store) Import(ctx context.Context, i store.Import) (seqs []int64, err e
 }
 
 func (s *Store) importAll(c *conn, i *store.Import) ([]int64, error) {
-	d, _, err := s.sessionState(c, i.Tenant, i.Session, i.Mark, "")
+	d, _, err := s.sessionState(c, i.Scope, i.Session, i.Mark, "")
 	if err != nil || len(i.Exchanges) == 0 {
 		return nil, err
 	}
@@ -55,6 +55,6 @@ func (s *Store) importAll(c *conn, i *store.Import) ([]int64, error) {
 	if end.seq == d.seq {
 		return seqs, nil // all of it was there
 	}
-	c.after(forget(i.Tenant, i.Session))
+	c.after(forget(i.Scope, i.Session))
 	return seqs, s.grow(c, d, int(end.seq-d.seq), messages, int(end.appended-d.appended), s.expiry(i.TTL))
 }

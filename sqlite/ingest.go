@@ -10,18 +10,18 @@ import (
 
 // AddChunks adds chunks to a file that is uploaded, in steps: until the file is
 // processed, no search sees them.
-func (s *Store) AddChunks(ctx context.Context, tenant, id string, chunks []store.Chunk) error {
+func (s *Store) AddChunks(ctx context.Context, scope store.Scope, id string, chunks []store.Chunk) error {
 	for {
 		batch := chunks[:min(ingestBatch, len(chunks))]
-		err := s.writer.write(ctx, len(batch), func(c *conn) error { return s.addChunks(c, tenant, id, batch) })
+		err := s.writer.write(ctx, len(batch), func(c *conn) error { return s.addChunks(c, scope, id, batch) })
 		if chunks = chunks[len(batch):]; err != nil || len(chunks) == 0 {
 			return err
 		}
 	}
 }
 
-func (s *Store) addChunks(c *conn, tenant, id string, chunks []store.Chunk) error {
-	t, err := s.addTenant(c, tenant)
+func (s *Store) addChunks(c *conn, scope store.Scope, id string, chunks []store.Chunk) error {
+	t, err := s.addTenant(c, scope)
 	if err != nil {
 		return err
 	}
@@ -68,11 +68,11 @@ func (s *Store) addChunks(c *conn, tenant, id string, chunks []store.Chunk) erro
 }
 
 // FinishFile sets the status of a file.
-func (s *Store) FinishFile(ctx context.Context, tenant, id string, status store.FileStatus, reason string) error {
+func (s *Store) FinishFile(ctx context.Context, scope store.Scope, id string, status store.FileStatus, reason string) error {
 	var file int64
 	purged := true
 	err := s.writer.write(ctx, purgeBatch, func(c *conn) error {
-		t, err := s.addTenant(c, tenant)
+		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
 		}
@@ -87,7 +87,7 @@ func (s *Store) FinishFile(ctx context.Context, tenant, id string, status store.
 		if before == store.FileError && status != store.FileError {
 			return errors.New("sqlite: finish a file that has failed: its chunks are gone")
 		}
-		c.after(forget(tenant, ""))
+		c.after(forget(scope, ""))
 		err = c.exec(`UPDATE files SET status = ?, reason = ?, dark = ? WHERE id = ?`,
 			status, reason, status != store.FileProcessed, file)
 		if err != nil || status != store.FileError {

@@ -22,10 +22,10 @@ func chunks(n int) []store.Chunk {
 func begin(t *testing.T, s *Store, id string, n int) {
 	t.Helper()
 	ctx := context.Background()
-	if _, err := s.CreateFile(ctx, "a", store.File{ID: id, Name: id, Model: "m"}, make([]byte, 6*partSize)); err != nil {
+	if _, err := s.CreateFile(ctx, of("a"), store.File{ID: id, Name: id, Model: "m"}, make([]byte, 6*partSize)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AddChunks(ctx, "a", id, chunks(n)); err != nil {
+	if err := s.AddChunks(ctx, of("a"), id, chunks(n)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -33,7 +33,7 @@ func begin(t *testing.T, s *Store, id string, n int) {
 func upload(t *testing.T, s *Store, id string, n int) {
 	t.Helper()
 	begin(t, s, id, n)
-	if err := s.FinishFile(context.Background(), "a", id, store.FileProcessed, ""); err != nil {
+	if err := s.FinishFile(context.Background(), of("a"), id, store.FileProcessed, ""); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -77,16 +77,16 @@ func TestDeletionsLeaveNothingBehind(t *testing.T) {
 	upload(t, s, "f2", 1)
 	begin(t, s, "f3", purgeBatch)
 	for i := range 2*purgeBatch + 1 {
-		if _, err := s.Append(context.Background(), store.Append{Tenant: "a", Session: "s", Exchange: store.Exchange{ID: fmt.Sprint(i)}}); err != nil {
+		if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: fmt.Sprint(i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, id := range []string{"f1", "f2", "f3"} {
-		if err := s.DeleteFile(context.Background(), "a", id); err != nil {
+		if err := s.DeleteFile(context.Background(), of("a"), id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := s.DeleteSession(context.Background(), "a", "s"); err != nil {
+	if err := s.DeleteSession(context.Background(), of("a"), "s"); err != nil {
 		t.Fatal(err)
 	}
 	if after := rows(t, s); after != before {
@@ -105,15 +105,15 @@ func TestAnInterruptedUploadFailsWhenTheFileIsOpenedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s = openAt(t, path, Options{})
-	f, err := s.File(context.Background(), "a", "half")
+	f, err := s.File(context.Background(), of("a"), "half")
 	if err != nil || f.Status != store.FileError || f.Reason != interrupted {
 		t.Errorf("got %+v, %v", f, err)
 	}
 	s.tasks.Wait()
-	if f, err := s.File(context.Background(), "a", "whole"); err != nil || f.Status != store.FileProcessed {
+	if f, err := s.File(context.Background(), of("a"), "whole"); err != nil || f.Status != store.FileProcessed {
 		t.Errorf("got %+v, %v", f, err)
 	}
-	if err := s.DeleteFile(context.Background(), "a", "half"); err != nil {
+	if err := s.DeleteFile(context.Background(), of("a"), "half"); err != nil {
 		t.Fatal(err)
 	}
 	if after := rows(t, s); after != kept {
@@ -127,10 +127,10 @@ func TestAnUploadUnderWayElsewhereIsLeftAlone(t *testing.T) {
 	s := openAt(t, path, Options{})
 	begin(t, s, "f1", 2)
 	other := openAt(t, path, Options{})
-	if f, err := other.File(context.Background(), "a", "f1"); err != nil || f.Status != store.FileUploaded {
+	if f, err := other.File(context.Background(), of("a"), "f1"); err != nil || f.Status != store.FileUploaded {
 		t.Errorf("got %+v, %v", f, err)
 	}
-	if err := s.FinishFile(context.Background(), "a", "f1", store.FileProcessed, ""); err != nil {
+	if err := s.FinishFile(context.Background(), of("a"), "f1", store.FileProcessed, ""); err != nil {
 		t.Error(err)
 	}
 }
@@ -141,7 +141,7 @@ func TestWhatWasBeingRemovedIsRemovedWhenTheFileIsOpenedAgain(t *testing.T) {
 	empty := rows(t, s)
 	upload(t, s, "f1", 2*purgeBatch+1)
 	for i := range purgeBatch + 1 {
-		if _, err := s.Append(context.Background(), store.Append{Tenant: "a", Session: "s", Exchange: store.Exchange{ID: fmt.Sprint(i)}}); err != nil {
+		if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: fmt.Sprint(i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestAppendsGetInBetweenTheStepsOfARemoval(t *testing.T) {
 	s := temporary(t)
 	ctx := context.Background()
 	upload(t, s, "f1", 5*purgeBatch)
-	file, _, err := s.file(ctx, "a", "f1")
+	file, _, err := s.file(ctx, of("a"), "f1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestAppendsGetInBetweenTheStepsOfARemoval(t *testing.T) {
 		}
 		steps++
 		go func(id string) {
-			_, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: store.Exchange{ID: id}})
+			_, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: id}})
 			appended <- err
 		}(fmt.Sprint(steps))
 		s.writer.queued(1)
@@ -210,7 +210,7 @@ func TestAnUploadWaitsInLineAgainAfterEachStep(t *testing.T) {
 	begin(t, s, "f1", 1)
 	release := s.writer.hold(t)
 	done := make(chan error, 1)
-	go func() { done <- s.AddChunks(context.Background(), "a", "f1", chunks(5*ingestBatch)) }()
+	go func() { done <- s.AddChunks(context.Background(), of("a"), "f1", chunks(5*ingestBatch)) }()
 	if cost := s.writer.queued(1)[0].cost; cost != ingestBatch {
 		t.Errorf("the first step is of %d chunks, want %d", cost, ingestBatch)
 	}
@@ -232,7 +232,7 @@ func TestNumbersAreNeverUsedTwice(t *testing.T) {
 	var last [3]int64
 	for i := range 3 {
 		upload(t, s, "f1", 2)
-		if _, err := s.Append(ctx, store.Append{Tenant: "a", Session: fmt.Sprint("s", i), Exchange: store.Exchange{ID: "e"}}); err != nil {
+		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: fmt.Sprint("s", i), Exchange: store.Exchange{ID: "e"}}); err != nil {
 			t.Fatal(err)
 		}
 		for j, table := range []string{"files", "chunks", "sessions"} {
@@ -242,10 +242,10 @@ func TestNumbersAreNeverUsedTwice(t *testing.T) {
 			}
 			last[j] = id
 		}
-		if err := s.DeleteFile(ctx, "a", "f1"); err != nil {
+		if err := s.DeleteFile(ctx, of("a"), "f1"); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.DeleteSession(ctx, "a", fmt.Sprint("s", i)); err != nil {
+		if err := s.DeleteSession(ctx, of("a"), fmt.Sprint("s", i)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -119,9 +119,13 @@ func failure(ctx context.Context, err error) error {
 	return fmt.Errorf("sqlite: %w", err)
 }
 
-// tenant returns a tenant's id, or ErrNotFound where nothing was ever kept for
+// tenant returns the id of a scope's tenant, or ErrNotFound where nothing was ever kept for
 // it. Ids don't change, so that they are remembered.
-func (s *Store) tenant(ctx context.Context, name string) (int64, error) {
+func (s *Store) tenant(ctx context.Context, scope store.Scope) (int64, error) {
+	if err := scope.Whole(); err != nil {
+		return 0, err
+	}
+	name := scope.Tenant
 	if id, ok := s.tenants.Load(name); ok {
 		return id.(int64), nil
 	}
@@ -135,7 +139,11 @@ func (s *Store) tenant(ctx context.Context, name string) (int64, error) {
 
 // addTenant is tenant inside a write; it adds the tenant if need be. What it
 // finds isn't remembered: the transaction may yet fail.
-func (s *Store) addTenant(c *conn, name string) (int64, error) {
+func (s *Store) addTenant(c *conn, scope store.Scope) (int64, error) {
+	if err := scope.Whole(); err != nil {
+		return 0, err
+	}
+	name := scope.Tenant
 	if id, ok := s.tenants.Load(name); ok {
 		return id.(int64), nil
 	}

@@ -15,8 +15,8 @@ const knownQuery = `SELECT vector FROM vectors
 	WHERE digest = ?2 AND model = ?3 AND length(vector) = ?4 AND id ` + tenantRange + ` AND file NOT IN ` + dark + ` LIMIT 1`
 
 // KnownVectors finds vectors by what they were made of.
-func (s *Store) KnownVectors(ctx context.Context, tenant, model string, dimensions int, digests []store.ChunkDigest) ([][]float32, error) {
-	t, err := s.tenant(ctx, tenant)
+func (s *Store) KnownVectors(ctx context.Context, scope store.Scope, model string, dimensions int, digests []store.ChunkDigest) ([][]float32, error) {
+	t, err := s.tenant(ctx, scope)
 	if errors.Is(err, store.ErrNotFound) {
 		return make([][]float32, len(digests)), ctx.Err()
 	}
@@ -41,18 +41,18 @@ func (s *Store) KnownVectors(ctx context.Context, tenant, model string, dimensio
 }
 
 // SetVectors gives chunks other vectors, in steps.
-func (s *Store) SetVectors(ctx context.Context, tenant, id, model string, chunks []store.Chunk) error {
+func (s *Store) SetVectors(ctx context.Context, scope store.Scope, id, model string, chunks []store.Chunk) error {
 	for {
 		batch := chunks[:min(ingestBatch, len(chunks))]
-		err := s.writer.write(ctx, len(batch), func(c *conn) error { return s.setVectors(c, tenant, id, model, batch) })
+		err := s.writer.write(ctx, len(batch), func(c *conn) error { return s.setVectors(c, scope, id, model, batch) })
 		if chunks = chunks[len(batch):]; err != nil || len(chunks) == 0 {
 			return err
 		}
 	}
 }
 
-func (s *Store) setVectors(c *conn, tenant, id, model string, chunks []store.Chunk) error {
-	t, err := s.addTenant(c, tenant)
+func (s *Store) setVectors(c *conn, scope store.Scope, id, model string, chunks []store.Chunk) error {
+	t, err := s.addTenant(c, scope)
 	if err != nil {
 		return err
 	}
@@ -87,9 +87,9 @@ func (s *Store) setVectors(c *conn, tenant, id, model string, chunks []store.Chu
 }
 
 // SetModel records the model of a file's vectors.
-func (s *Store) SetModel(ctx context.Context, tenant, id, model string) error {
+func (s *Store) SetModel(ctx context.Context, scope store.Scope, id, model string) error {
 	return s.writer.write(ctx, 1, func(c *conn) error {
-		t, err := s.addTenant(c, tenant)
+		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
 		}

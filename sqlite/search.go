@@ -43,25 +43,25 @@ const vectorQuery = `
 	)` + fetch
 
 // SearchText finds chunks by BM25.
-func (s *Store) SearchText(ctx context.Context, tenant string, terms []string, limit int) ([]store.Hit, error) {
+func (s *Store) SearchText(ctx context.Context, scope store.Scope, terms []string, limit int) ([]store.Hit, error) {
 	match := matchAny(terms)
 	if match == "" {
 		return nil, ctx.Err()
 	}
-	return s.search(ctx, tenant, textQuery, limit, match)
+	return s.search(ctx, scope, textQuery, limit, match)
 }
 
 // SearchVector finds the nearest chunks by cosine: exactly, by looking at all of
 // the tenant's.
-func (s *Store) SearchVector(ctx context.Context, tenant, model string, vector []float32, limit int) ([]store.Hit, error) {
-	return s.search(ctx, tenant, vectorQuery, limit, encodeVector(vector), model)
+func (s *Store) SearchVector(ctx context.Context, scope store.Scope, model string, vector []float32, limit int) ([]store.Hit, error) {
+	return s.search(ctx, scope, vectorQuery, limit, encodeVector(vector), model)
 }
 
-func (s *Store) search(ctx context.Context, tenant, query string, limit int, what any, more ...any) ([]store.Hit, error) {
+func (s *Store) search(ctx context.Context, scope store.Scope, query string, limit int, what any, more ...any) ([]store.Hit, error) {
 	if limit <= 0 {
 		return nil, ctx.Err()
 	}
-	t, err := s.tenant(ctx, tenant)
+	t, err := s.tenant(ctx, scope)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -84,8 +84,8 @@ func (s *Store) search(ctx context.Context, tenant, query string, limit int, wha
 }
 
 // Chunks returns the chunks named.
-func (s *Store) Chunks(ctx context.Context, tenant string, refs []store.ChunkRef) ([]store.Hit, error) {
-	t, err := s.tenant(ctx, tenant)
+func (s *Store) Chunks(ctx context.Context, scope store.Scope, refs []store.ChunkRef) ([]store.Hit, error) {
+	t, err := s.tenant(ctx, scope)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

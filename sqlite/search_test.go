@@ -32,7 +32,7 @@ func FuzzSearchText(f *testing.F) {
 	f.Add("a\x00b", "NEAR(")
 	f.Add("\xff", "^x")
 	f.Fuzz(func(t *testing.T, one, two string) {
-		if hits, err := s.SearchText(ctx, "a", []string{one, two}, 5); err != nil || len(hits) > 0 {
+		if hits, err := s.SearchText(ctx, of("a"), []string{one, two}, 5); err != nil || len(hits) > 0 {
 			t.Errorf("got %v, %v", hits, err)
 		}
 	})

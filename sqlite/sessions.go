@@ -10,8 +10,8 @@ import (
 )
 
 // Session describes a session.
-func (s *Store) Session(ctx context.Context, tenant, session string) (store.Session, error) {
-	id, err := s.tenant(ctx, tenant)
+func (s *Store) Session(ctx context.Context, scope store.Scope, session string) (store.Session, error) {
+	id, err := s.tenant(ctx, scope)
 	if err != nil {
 		return store.Session{}, err
 	}
@@ -29,8 +29,8 @@ func (s *Store) Session(ctx context.Context, tenant, session string) (store.Sess
 }
 
 // ListSessions returns sessions, the most recently updated first.
-func (s *Store) ListSessions(ctx context.Context, tenant, after string, limit int) ([]store.Session, error) {
-	id, err := s.tenant(ctx, tenant)
+func (s *Store) ListSessions(ctx context.Context, scope store.Scope, after string, limit int) ([]store.Session, error) {
+	id, err := s.tenant(ctx, scope)
 	if errors.Is(err, store.ErrNotFound) && after == "" {
 		return nil, nil
 	}
@@ -73,8 +73,8 @@ var exchangesQuery = `SELECT ` + exchangeColumns + `
 	ORDER BY e.id `
 
 // Exchanges returns exchanges of a session.
-func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order store.Order) ([]store.Exchange, error) {
-	id, err := s.tenant(ctx, tenant)
+func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string, after int64, limit int, order store.Order) ([]store.Exchange, error) {
+	id, err := s.tenant(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func (s *Store) Exchanges(ctx context.Context, tenant, session string, after int
 }
 
 // ExchangesAt returns the exchanges with the given Seqs.
-func (s *Store) ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]store.Exchange, error) {
-	id, err := s.tenant(ctx, tenant)
+func (s *Store) ExchangesAt(ctx context.Context, scope store.Scope, session string, seqs []int64) ([]store.Exchange, error) {
+	id, err := s.tenant(ctx, scope)
 	if errors.Is(err, store.ErrNotFound) || len(seqs) == 0 {
 		return nil, nil
 	}
@@ -134,19 +134,19 @@ var exchangesAtQuery = `SELECT ` + exchangeColumns + `
 
 // DeleteSession removes a session, and voids the appends of requests that began
 // before.
-func (s *Store) DeleteSession(ctx context.Context, tenant, session string) error {
+func (s *Store) DeleteSession(ctx context.Context, scope store.Scope, session string) error {
 	if session == "" {
 		return store.ErrNotFound
 	}
 	var existed, purged bool
 	var id int64
 	err := s.writer.write(ctx, purgeBatch, func(c *conn) error {
-		t, err := s.addTenant(c, tenant)
+		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
 		}
-		c.after(forget(tenant, "")) // its epoch changes
-		c.after(forget(tenant, session))
+		c.after(forget(scope, "")) // its epoch changes
+		c.after(forget(scope, session))
 		digest := sessionDigest(session)
 		if err := s.void(c, t, digest); err != nil {
 			return err

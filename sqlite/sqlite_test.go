@@ -54,3 +54,6 @@ func suite(t *testing.T, o Options, pragma bool) {
 		},
 	})
 }
+
+// of is the scope of a tenant.
+func of(tenant string) store.Scope { return store.Scope{Tenant: tenant} }

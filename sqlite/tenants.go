@@ -44,7 +44,7 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) (keys int, err 
 		if err != nil {
 			return err
 		}
-		c.after(forget(tenant, ""))
+		c.after(forget(store.Scope{Tenant: tenant}, ""))
 		return c.exec(`DELETE FROM usage WHERE tenant = ?`, id)
 	})
 	return keys, err

@@ -16,8 +16,8 @@ var putTurn = `
 	ON CONFLICT (id) DO UPDATE SET model = excluded.model, vector = excluded.vector`
 
 // PutVectors keeps vectors of exchanges that are there.
-func (s *Store) PutVectors(ctx context.Context, tenant, session string, list []store.ExchangeVector) error {
-	id, err := s.tenant(ctx, tenant)
+func (s *Store) PutVectors(ctx context.Context, scope store.Scope, session string, list []store.ExchangeVector) error {
+	id, err := s.tenant(ctx, scope)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -44,8 +44,8 @@ var turnsQuery = `SELECT t.id, t.model, t.vector
 	WHERE s.tenant = ?1 AND s.digest = ?2 AND ` + alive(`?4`)
 
 // Vectors returns the vectors of exchanges.
-func (s *Store) Vectors(ctx context.Context, tenant, session string, seqs []int64) ([]store.ExchangeVector, error) {
-	id, err := s.tenant(ctx, tenant)
+func (s *Store) Vectors(ctx context.Context, scope store.Scope, session string, seqs []int64) ([]store.ExchangeVector, error) {
+	id, err := s.tenant(ctx, scope)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

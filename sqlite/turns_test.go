@@ -21,22 +21,22 @@ func TestVectorsLeaveTheFileWithTheirExchanges(t *testing.T) {
 	var list []store.ExchangeVector
 	for i := range exchanges {
 		id := string(rune('a' + i))
-		seq, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: store.Exchange{ID: id}})
+		seq, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: id}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		list = append(list, store.ExchangeVector{Seq: seq, ID: id})
 	}
-	if err := s.PutVectors(ctx, "a", "s", list); err != nil {
+	if err := s.PutVectors(ctx, of("a"), "s", list); err != nil {
 		t.Fatal(err)
 	}
 	count(exchanges)
-	_, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: store.Exchange{ID: "new"}, Mark: store.Mark{Seq: exchanges}, Replaces: 3})
+	_, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: "new"}, Mark: store.Mark{Seq: exchanges}, Replaces: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	count(exchanges - 1)
-	if err := s.DeleteSession(ctx, "a", "s"); err != nil {
+	if err := s.DeleteSession(ctx, of("a"), "s"); err != nil {
 		t.Fatal(err)
 	}
 	count(0)

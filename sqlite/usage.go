@@ -8,36 +8,38 @@ import (
 )
 
 // AddUsage adds to what the tenant has used.
-func (s *Store) AddUsage(ctx context.Context, tenant string, u store.Used) error {
+func (s *Store) AddUsage(ctx context.Context, scope store.Scope, u store.Used) error {
 	if u.Tokens < 1 {
 		return ctx.Err()
 	}
 	return s.writer.write(ctx, 1, func(c *conn) error {
-		id, err := s.addTenant(c, tenant)
+		id, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
 		}
-		return addUsage(c, id, tenant, u)
+		return addUsage(c, id, scope, u)
 	})
 }
 
 // addUsage is AddUsage inside a write, for a tenant's id and its name.
-func addUsage(c *conn, id int64, tenant string, u store.Used) error {
+func addUsage(c *conn, id int64, scope store.Scope, u store.Used) error {
 	if u.Tokens < 1 {
 		return nil
 	}
 	err := c.exec(`INSERT INTO usage (tenant, month, tokens) VALUES (?, ?, ?)
 		ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens`, id, int64(u.Month), u.Tokens)
 	if err == nil {
-		c.after(used(tenant, u))
+		c.after(used(scope, u))
 	}
 	return err
 }
 
 // Usage returns the tokens that the tenant used in a month.
-func (s *Store) Usage(ctx context.Context, tenant string, month store.Month) (tokens int64, err error) {
-	err = s.row(ctx, `SELECT tokens FROM usage WHERE month = ? AND tenant = (SELECT id FROM tenants WHERE name = ?)`,
-		int64(month), tenant).Scan(&tokens)
+func (s *Store) Usage(ctx context.Context, scope store.Scope, month store.Month) (tokens int64, err error) {
+	id, err := s.tenant(ctx, scope)
+	if err == nil {
+		err = s.row(ctx, `SELECT tokens FROM usage WHERE tenant = ? AND month = ?`, id, int64(month)).Scan(&tokens)
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		return 0, nil
 	}
@@ -45,10 +47,16 @@ func (s *Store) Usage(ctx context.Context, tenant string, month store.Month) (to
 }
 
 // ListUsage returns what the tenant used, month by month.
-func (s *Store) ListUsage(ctx context.Context, tenant string) ([]store.Used, error) {
-	rows, err := s.query(ctx, `SELECT month, tokens FROM usage
-		WHERE tenant = (SELECT id FROM tenants WHERE name = ?) AND month >= ? ORDER BY month`,
-		tenant, int64(store.MonthOf(s.now())-store.UsageMonths))
+func (s *Store) ListUsage(ctx context.Context, scope store.Scope) ([]store.Used, error) {
+	id, err := s.tenant(ctx, scope)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.query(ctx, `SELECT month, tokens FROM usage WHERE tenant = ? AND month >= ? ORDER BY month`,
+		id, int64(store.MonthOf(s.now())-store.UsageMonths))
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +71,13 @@ func (s *Store) ListUsage(ctx context.Context, tenant string) ([]store.Used, err
 }
 
 // RestoreUsage raises what the tenant used.
-func (s *Store) RestoreUsage(ctx context.Context, tenant string, list []store.Used) error {
+func (s *Store) RestoreUsage(ctx context.Context, scope store.Scope, list []store.Used) error {
 	return s.writer.write(ctx, len(list), func(c *conn) error {
-		id, err := s.addTenant(c, tenant)
+		id, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
 		}
-		c.after(forget(tenant, ""))
+		c.after(forget(scope, ""))
 		for _, u := range list {
 			err := c.exec(`INSERT INTO usage (tenant, month, tokens) VALUES (?, ?, ?)
 				ON CONFLICT DO UPDATE SET tokens = max(tokens, excluded.tokens)`, id, int64(u.Month), u.Tokens)

@@ -54,7 +54,7 @@ func note(c *conn, name string) error {
 
 func noted(t *testing.T, s *Store, name string) bool {
 	t.Helper()
-	_, err := s.tenant(context.Background(), name)
+	_, err := s.tenant(context.Background(), of(name))
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
 	}

@@ -75,24 +75,24 @@ type Files interface {
 	// CreateFile adds a file with its original. If the tenant has a file of
 	// the same name, digest and purpose whose status isn't FileError, that
 	// file and ErrExists are returned and nothing is added.
-	CreateFile(ctx context.Context, tenant string, f File, content []byte) (File, error)
+	CreateFile(ctx context.Context, scope Scope, f File, content []byte) (File, error)
 	// AddChunks adds chunks to a file that is FileUploaded; ErrDeleted where
 	// it is no longer there. Large lists are written in several steps, so
 	// that other writers get their turn.
-	AddChunks(ctx context.Context, tenant, id string, chunks []Chunk) error
+	AddChunks(ctx context.Context, scope Scope, id string, chunks []Chunk) error
 	// FinishFile sets the status of a file; ErrDeleted where it is gone. With
 	// FileError its chunks are removed and reason is kept.
-	FinishFile(ctx context.Context, tenant, id string, status FileStatus, reason string) error
+	FinishFile(ctx context.Context, scope Scope, id string, status FileStatus, reason string) error
 	// File returns a file, or ErrNotFound.
-	File(ctx context.Context, tenant, id string) (File, error)
+	File(ctx context.Context, scope Scope, id string) (File, error)
 	// ListFiles returns at most q.Limit files; ErrNotFound where q.After
 	// names none.
-	ListFiles(ctx context.Context, tenant string, q FileQuery) ([]File, error)
+	ListFiles(ctx context.Context, scope Scope, q FileQuery) ([]File, error)
 	// Content returns the original, or ErrNotFound.
-	Content(ctx context.Context, tenant, id string) ([]byte, error)
+	Content(ctx context.Context, scope Scope, id string) ([]byte, error)
 	// DeleteFile removes a file with its original, chunks and vectors, or
 	// returns ErrNotFound. Nothing of it is found once DeleteFile returned.
-	DeleteFile(ctx context.Context, tenant, id string) error
+	DeleteFile(ctx context.Context, scope Scope, id string) error
 }
 
 // Searcher finds chunks of a tenant's processed files, best first. To find
@@ -101,11 +101,11 @@ type Searcher interface {
 	// SearchText finds by BM25 the chunks that hold any of the terms; terms
 	// are single words normalised like Chunk.Terms, and are data, whatever
 	// characters they hold.
-	SearchText(ctx context.Context, tenant string, terms []string, limit int) ([]Hit, error)
+	SearchText(ctx context.Context, scope Scope, terms []string, limit int) ([]Hit, error)
 	// SearchVector finds the nearest chunks by cosine among those embedded
 	// with the model; vector is of unit length.
-	SearchVector(ctx context.Context, tenant, model string, vector []float32, limit int) ([]Hit, error)
+	SearchVector(ctx context.Context, scope Scope, model string, vector []float32, limit int) ([]Hit, error)
 	// Chunks returns the chunks named, in that order, less those that are no
 	// longer there or whose file isn't processed. Their Score is 0.
-	Chunks(ctx context.Context, tenant string, refs []ChunkRef) ([]Hit, error)
+	Chunks(ctx context.Context, scope Scope, refs []ChunkRef) ([]Hit, error)
 }

@@ -97,9 +97,9 @@ type Session struct {
 
 // GatherRequest names what a chat request needs before the model is called.
 type GatherRequest struct {
-	Tenant string
-	// Limit is the tenant's requests per RateWindow; the request is counted
-	// as by Limiter.Take.
+	Scope Scope
+	// Limit is the tenant's requests per RateWindow, whoever of its users asks;
+	// the request is counted as by Limiter.Take.
 	Limit int
 	// Session to read; empty for none.
 	Session string
@@ -139,8 +139,9 @@ type Mark struct {
 
 // Append is a wish to save an exchange.
 type Append struct {
-	Tenant, Session string
-	Exchange        Exchange
+	Scope    Scope
+	Session  string
+	Exchange Exchange
 	// Mark is the session's state when the request began. If the session
 	// was deleted since, nothing is saved and ErrDeleted returned. If it holds
 	// less than it did, and wasn't deleted, the store has lost some, as a
@@ -171,7 +172,8 @@ type Append struct {
 
 // Import is a wish to save exchanges that were had elsewhere.
 type Import struct {
-	Tenant, Session string
+	Scope   Scope
+	Session string
 	// Exchanges in their order, all but Seq and Offset as they are to be read
 	// again.
 	Exchanges []Exchange
@@ -205,20 +207,20 @@ type Sessions interface {
 	// the session has already, by ID, are skipped. It returns each one's Seq.
 	Import(ctx context.Context, i Import) ([]int64, error)
 	// Session describes a session, or returns ErrNotFound.
-	Session(ctx context.Context, tenant, session string) (Session, error)
+	Session(ctx context.Context, scope Scope, session string) (Session, error)
 	// ListSessions returns at most limit sessions, the most recently updated
 	// first, that follow the one named after (ErrNotFound if it isn't there;
 	// empty: from the start).
-	ListSessions(ctx context.Context, tenant, after string, limit int) ([]Session, error)
+	ListSessions(ctx context.Context, scope Scope, after string, limit int) ([]Session, error)
 	// Exchanges returns at most limit exchanges of a session in the given
 	// order that follow the one with Seq after (0: from the start), hidden
 	// ones included; ErrNotFound where there is no such session.
-	Exchanges(ctx context.Context, tenant, session string, after int64, limit int, order Order) ([]Exchange, error)
+	Exchanges(ctx context.Context, scope Scope, session string, after int64, limit int, order Order) ([]Exchange, error)
 	// ExchangesAt returns the exchanges of a session with the given Seqs, in
 	// rising order and once each, less those that are no longer there.
-	ExchangesAt(ctx context.Context, tenant, session string, seqs []int64) ([]Exchange, error)
+	ExchangesAt(ctx context.Context, scope Scope, session string, seqs []int64) ([]Exchange, error)
 	// DeleteSession removes a session with all its exchanges and their
 	// vectors, and voids the appends of requests that began before;
 	// ErrNotFound where there is none (those appends are voided all the same).
-	DeleteSession(ctx context.Context, tenant, session string) error
+	DeleteSession(ctx context.Context, scope Scope, session string) error
 }

@@ -2,8 +2,8 @@
 // files and search, each a small interface. Package sqlite and others implement
 // them; package store/storetest holds the suite that every one of them passes.
 //
-// Tenancy is in the first argument of every method that touches a caller's
-// data: nothing of one tenant is ever returned to another. Slices that a store
+// Every method that touches a caller's data is asked for a Scope: nothing of one
+// is ever returned to another. Slices that a store
 // returns belong to the caller, except that the JSON of messages may be the
 // store's own: it is only read. Slices that it is given are not kept.
 package store
@@ -95,6 +95,7 @@ type Rate struct {
 type Limiter interface {
 	// Take counts one request if fewer than limit were counted within the
 	// last RateWindow, and refuses it otherwise: never more than limit in
-	// any window. Refused requests aren't counted.
+	// any window. Refused requests aren't counted. The limit is that of the
+	// tenant's plan: its users share it.
 	Take(ctx context.Context, tenant string, limit int) (Rate, error)
 }

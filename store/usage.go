@@ -39,7 +39,7 @@ type Used struct {
 type Usage interface {
 	// AddUsage adds to what the tenant has used; nothing where Tokens is
 	// below 1. Once it returned, every Gather that begins sees it.
-	AddUsage(ctx context.Context, tenant string, u Used) error
+	AddUsage(ctx context.Context, scope Scope, u Used) error
 	// Usage returns the tokens that the tenant used in a month.
-	Usage(ctx context.Context, tenant string, month Month) (int64, error)
+	Usage(ctx context.Context, scope Scope, month Month) (int64, error)
 }

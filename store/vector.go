@@ -13,10 +13,10 @@ type Vectors interface {
 	// PutVectors keeps vectors in place of those that the exchanges have.
 	// Those of exchanges that aren't there, by Seq and by ID, are left out, so
 	// that nothing comes back which was deleted meanwhile: it is no error.
-	PutVectors(ctx context.Context, tenant, session string, list []ExchangeVector) error
+	PutVectors(ctx context.Context, scope Scope, session string, list []ExchangeVector) error
 	// Vectors returns the vectors of the exchanges with the given Seqs, in any
 	// order and without ID, less those that have none.
-	Vectors(ctx context.Context, tenant, session string, seqs []int64) ([]ExchangeVector, error)
+	Vectors(ctx context.Context, scope Scope, session string, seqs []int64) ([]ExchangeVector, error)
 }
 
 // ExchangeVector is a vector of an exchange.

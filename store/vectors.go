@@ -27,17 +27,17 @@ type Revisor interface {
 	// model, of so many dimensions, which a chunk of a processed file of the
 	// tenant has; nil where there is none, or where the store has lost sight
 	// of it.
-	KnownVectors(ctx context.Context, tenant, model string, dimensions int, digests []ChunkDigest) ([][]float32, error)
+	KnownVectors(ctx context.Context, scope Scope, model string, dimensions int, digests []ChunkDigest) ([][]float32, error)
 	// FileChunks returns at most limit chunks of a file, whatever its status,
 	// that follow the one numbered after (-1: from the start), by their
 	// numbers, with Terms and Vector; ErrNotFound where there is no file.
-	FileChunks(ctx context.Context, tenant, id string, after, limit int) ([]Chunk, error)
+	FileChunks(ctx context.Context, scope Scope, id string, after, limit int) ([]Chunk, error)
 	// SetVectors gives chunks of a processed file, which are there and named
 	// by N, vectors of the model in place of those they have; those without a
 	// Vector have none then. Searches see each step at once. ErrDeleted where
 	// the file is gone.
-	SetVectors(ctx context.Context, tenant, id, model string, chunks []Chunk) error
+	SetVectors(ctx context.Context, scope Scope, id, model string, chunks []Chunk) error
 	// SetModel records that all vectors of a file are of the model;
 	// ErrDeleted where it is gone.
-	SetModel(ctx context.Context, tenant, id, model string) error
+	SetModel(ctx context.Context, scope Scope, id, model string) error
 }

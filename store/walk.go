@@ -13,10 +13,10 @@ const (
 // EachExchange hands a session's exchanges to see, oldest first, page by page,
 // so that not much of the session is in memory at once. ErrNotFound where there
 // is no such session, at the start or any more.
-func EachExchange(ctx context.Context, s Sessions, tenant, session string, see func([]Exchange) error) error {
+func EachExchange(ctx context.Context, s Sessions, scope Scope, session string, see func([]Exchange) error) error {
 	after, limit := int64(0), walkFirst
 	for {
-		list, err := s.Exchanges(ctx, tenant, session, after, limit, Ascending)
+		list, err := s.Exchanges(ctx, scope, session, after, limit, Ascending)
 		if err != nil || len(list) == 0 {
 			return err
 		}

@@ -28,7 +28,7 @@ func (m *mover) copy(ctx context.Context, p *plan) error {
 		}
 		// One after the other: their order is that of their creation.
 		for _, f := range t.files {
-			if err := m.copyFile(ctx, t.name, f); err != nil {
+			if err := m.copyFile(ctx, t.scope(), f); err != nil {
 				return fmt.Errorf("copy tenant %s, file %s: %w", t.name, f.ID, err)
 			}
 		}
@@ -61,7 +61,7 @@ func (m *mover) copyKeys(ctx context.Context, keys []store.Key) error {
 // copyUsage raises what the target has of the tenant's usage to what the source
 // has.
 func (m *mover) copyUsage(ctx context.Context, t *tenantPlan) error {
-	known, err := m.to.ListUsage(ctx, t.name)
+	known, err := m.to.ListUsage(ctx, t.scope())
 	if err != nil {
 		return err
 	}
@@ -81,13 +81,13 @@ func (m *mover) copyUsage(ctx context.Context, t *tenantPlan) error {
 		return nil
 	}
 	m.copied(Counts{Months: int64(len(list))})
-	return m.to.RestoreUsage(ctx, t.name, list)
+	return m.to.RestoreUsage(ctx, t.scope(), list)
 }
 
 func (m *mover) copySessions(ctx context.Context, t *tenantPlan) error {
 	err := m.each(ctx, len(t.sessions), m.opts.Workers, func(ctx context.Context, i int) error {
 		id := t.sessions[i].ID
-		if err := m.copySession(ctx, t.name, id); err != nil {
+		if err := m.copySession(ctx, t.scope(), id); err != nil {
 			return fmt.Errorf("session %s: %w", quoted(id), err)
 		}
 		return nil
@@ -111,9 +111,9 @@ func (m *mover) each(ctx context.Context, n, workers int, do func(ctx context.Co
 	return ctx.Err()
 }
 
-func (m *mover) copySession(ctx context.Context, tenant, session string) error {
+func (m *mover) copySession(ctx context.Context, scope store.Scope, session string) error {
 	known := make(map[string]int64) // their Seqs in the target, by ID
-	err := store.EachExchange(ctx, m.to, tenant, session, func(list []store.Exchange) error {
+	err := store.EachExchange(ctx, m.to, scope, session, func(list []store.Exchange) error {
 		for i := range list {
 			known[list[i].ID] = list[i].Seq
 		}
@@ -123,7 +123,7 @@ func (m *mover) copySession(ctx context.Context, tenant, session string) error {
 		return err
 	}
 	var copied, there Counts
-	err = store.EachExchange(ctx, m.from, tenant, session, func(list []store.Exchange) error {
+	err = store.EachExchange(ctx, m.from, scope, session, func(list []store.Exchange) error {
 		var fresh []store.Exchange
 		messages := int64(0)
 		for i := range list {
@@ -140,7 +140,7 @@ func (m *mover) copySession(ctx context.Context, tenant, session string) error {
 		}
 		defer m.progress.advance(messages)
 		if len(fresh) > 0 {
-			seqs, err := m.to.Import(ctx, store.Import{Tenant: tenant, Session: session, Exchanges: fresh})
+			seqs, err := m.to.Import(ctx, store.Import{Scope: scope, Session: session, Exchanges: fresh})
 			if err != nil {
 				return err
 			}
@@ -148,12 +148,12 @@ func (m *mover) copySession(ctx context.Context, tenant, session string) error {
 				known[fresh[i].ID] = seq
 			}
 		}
-		return m.copyVectors(ctx, tenant, session, list, known)
+		return m.copyVectors(ctx, scope, session, list, known)
 	})
 	switch {
 	case errors.Is(err, store.ErrDeleted):
 		// It may have been deleted for good reason.
-		m.differ(tenant, "session %s was deleted from the target, and is not brought back", quoted(session))
+		m.differ(scope, "session %s was deleted from the target, and is not brought back", quoted(session))
 		return nil
 	case err != nil:
 		return changed(err)
@@ -178,7 +178,7 @@ func (m *mover) restoreTimes(ctx context.Context, t *tenantPlan) error {
 	for _, d := range t.sessions {
 		ours[d.ID] = true
 	}
-	list, err := sessions(ctx, m.to, t.name)
+	list, err := sessions(ctx, m.to, t.scope())
 	if err != nil {
 		return err
 	}
@@ -194,15 +194,15 @@ func (m *mover) restoreTimes(ctx context.Context, t *tenantPlan) error {
 	if right && i == len(t.sessions) {
 		return nil
 	}
-	return m.to.RestoreSessions(ctx, t.name, t.sessions)
+	return m.to.RestoreSessions(ctx, t.scope(), t.sessions)
 }
 
 // copyFile copies a file, unless it is there and processed: what is indexed in
 // the target isn't removed, whatever the source says. One that isn't complete is
 // begun anew.
-func (m *mover) copyFile(ctx context.Context, tenant string, f store.File) error {
+func (m *mover) copyFile(ctx context.Context, scope store.Scope, f store.File) error {
 	counts := Counts{Files: 1, Chunks: int64(f.Chunks), Bytes: f.Bytes}
-	known, err := m.to.File(ctx, tenant, f.ID)
+	known, err := m.to.File(ctx, scope, f.ID)
 	begun := err == nil
 	switch {
 	case begun && (known.Status == store.FileProcessed || known.Status == f.Status && known.Reason == f.Reason):
@@ -212,12 +212,12 @@ func (m *mover) copyFile(ctx context.Context, tenant string, f store.File) error
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
 	}
-	content, err := m.from.Content(ctx, tenant, f.ID)
+	content, err := m.from.Content(ctx, scope, f.ID)
 	if err != nil {
 		return changed(err)
 	}
 	if !begun {
-		err = m.bring(ctx, tenant, f, content)
+		err = m.bring(ctx, scope, f, content)
 		if errors.Is(err, store.ErrExists) {
 			return nil // it is told as a difference
 		}
@@ -225,15 +225,15 @@ func (m *mover) copyFile(ctx context.Context, tenant string, f store.File) error
 	// What is in its way, if an earlier run was broken off, is removed. A
 	// sweep of the target may be at that too, and take away what has come since.
 	for try := 0; try < bringAgain && (begun || err != nil) && ctx.Err() == nil; try++ {
-		if err := m.to.RemoveFile(ctx, tenant, f.ID); err != nil {
+		if err := m.to.RemoveFile(ctx, scope, f.ID); err != nil {
 			return err
 		}
-		err = m.bring(ctx, tenant, f, content)
+		err = m.bring(ctx, scope, f, content)
 		if errors.Is(err, store.ErrExists) {
 			return nil
 		}
 		if err == nil {
-			begun, err = m.lacks(ctx, tenant, f)
+			begun, err = m.lacks(ctx, scope, f)
 		}
 	}
 	if err = cmp.Or(err, ctx.Err()); err != nil {
@@ -248,33 +248,33 @@ const bringAgain = 3
 
 // bring creates a file in the target. ErrExists where it has the same under
 // another ID.
-func (m *mover) bring(ctx context.Context, tenant string, f store.File, content []byte) error {
+func (m *mover) bring(ctx context.Context, scope store.Scope, f store.File, content []byte) error {
 	draft := f
 	draft.Status, draft.Reason, draft.Chunks = store.FileUploaded, "", 0
-	other, err := m.to.CreateFile(ctx, tenant, draft, content)
+	other, err := m.to.CreateFile(ctx, scope, draft, content)
 	if errors.Is(err, store.ErrExists) {
-		m.differ(tenant, "file %s is in the target already, as %s", f.ID, other.ID)
+		m.differ(scope, "file %s is in the target already, as %s", f.ID, other.ID)
 	}
 	if err != nil {
 		return err
 	}
 	m.progress.advance(1)
 	if f.Status == store.FileProcessed {
-		err := chunks(ctx, m.from, tenant, f.ID, func(list []store.Chunk) error {
+		err := chunks(ctx, m.from, scope, f.ID, func(list []store.Chunk) error {
 			defer m.progress.advance(int64(len(list)))
-			return m.to.AddChunks(ctx, tenant, f.ID, list)
+			return m.to.AddChunks(ctx, scope, f.ID, list)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return m.to.FinishFile(ctx, tenant, f.ID, f.Status, f.Reason)
+	return m.to.FinishFile(ctx, scope, f.ID, f.Status, f.Reason)
 }
 
 // lacks reports whether the target doesn't have all chunks of a file.
-func (m *mover) lacks(ctx context.Context, tenant string, f store.File) (bool, error) {
+func (m *mover) lacks(ctx context.Context, scope store.Scope, f store.File) (bool, error) {
 	n := 0
-	err := chunks(ctx, m.to, tenant, f.ID, func(list []store.Chunk) error {
+	err := chunks(ctx, m.to, scope, f.ID, func(list []store.Chunk) error {
 		n += len(list)
 		return nil
 	})
@@ -282,9 +282,9 @@ func (m *mover) lacks(ctx context.Context, tenant string, f store.File) (bool, e
 }
 
 // chunks hands a file's chunks to see, in order, page by page.
-func chunks(ctx context.Context, s store.Mover, tenant, id string, see func([]store.Chunk) error) error {
+func chunks(ctx context.Context, s store.Mover, scope store.Scope, id string, see func([]store.Chunk) error) error {
 	for after := -1; ; {
-		list, err := s.FileChunks(ctx, tenant, id, after, chunkPage)
+		list, err := s.FileChunks(ctx, scope, id, after, chunkPage)
 		if err != nil || len(list) == 0 {
 			return err
 		}

@@ -136,12 +136,12 @@ func (m *mover) there(c Counts) {
 	m.report.There.add(c)
 }
 
-func (m *mover) differ(tenant, format string, args ...any) {
+func (m *mover) differ(scope store.Scope, format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.report.Differing++
 	if len(m.report.Differences) < maxDifferences {
-		m.report.Differences = append(m.report.Differences, fmt.Sprintf("tenant %s: ", tenant)+fmt.Sprintf(format, args...))
+		m.report.Differences = append(m.report.Differences, fmt.Sprintf("tenant %s: ", scope.Tenant)+fmt.Sprintf(format, args...))
 	}
 }
 
@@ -183,6 +183,8 @@ type tenantPlan struct {
 	files    []store.File    // in the order of their creation
 }
 
+func (t *tenantPlan) scope() store.Scope { return store.Scope{Tenant: t.name} }
+
 const listPage = 500
 
 func (m *mover) survey(ctx context.Context, s store.Mover) (*plan, error) {
@@ -196,14 +198,14 @@ func (m *mover) survey(ctx context.Context, s store.Mover) (*plan, error) {
 	}
 	for _, name := range names {
 		t := tenantPlan{name: name}
-		if t.usage, err = s.ListUsage(ctx, name); err != nil {
+		if t.usage, err = s.ListUsage(ctx, t.scope()); err != nil {
 			return nil, err
 		}
-		if t.sessions, err = sessions(ctx, s, name); err != nil {
+		if t.sessions, err = sessions(ctx, s, t.scope()); err != nil {
 			return nil, err
 		}
 		if !m.opts.NoFiles {
-			if t.files, err = files(ctx, s, name); err != nil {
+			if t.files, err = files(ctx, s, t.scope()); err != nil {
 				return nil, err
 			}
 		}
@@ -219,10 +221,10 @@ func (m *mover) survey(ctx context.Context, s store.Mover) (*plan, error) {
 	return &p, nil
 }
 
-func sessions(ctx context.Context, s store.Sessions, tenant string) ([]store.Session, error) {
+func sessions(ctx context.Context, s store.Sessions, scope store.Scope) ([]store.Session, error) {
 	var all []store.Session
 	for after := ""; ; after = all[len(all)-1].ID {
-		list, err := s.ListSessions(ctx, tenant, after, listPage)
+		list, err := s.ListSessions(ctx, scope, after, listPage)
 		if err != nil {
 			return nil, changed(err)
 		}
@@ -234,10 +236,10 @@ func sessions(ctx context.Context, s store.Sessions, tenant string) ([]store.Ses
 	}
 }
 
-func files(ctx context.Context, s store.Files, tenant string) ([]store.File, error) {
+func files(ctx context.Context, s store.Files, scope store.Scope) ([]store.File, error) {
 	var all []store.File
 	for after := ""; ; after = all[len(all)-1].ID {
-		list, err := s.ListFiles(ctx, tenant, store.FileQuery{After: after, Limit: listPage})
+		list, err := s.ListFiles(ctx, scope, store.FileQuery{After: after, Limit: listPage})
 		if err != nil {
 			return nil, changed(err)
 		}

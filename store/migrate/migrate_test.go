@@ -113,29 +113,29 @@ func (b *breaking) Import(ctx context.Context, i store.Import) (seqs []int64, er
 	return seqs, err
 }
 
-func (b *breaking) RestoreUsage(ctx context.Context, tenant string, list []store.Used) error {
-	return b.step(func() error { return b.Mover.RestoreUsage(ctx, tenant, list) })
+func (b *breaking) RestoreUsage(ctx context.Context, scope store.Scope, list []store.Used) error {
+	return b.step(func() error { return b.Mover.RestoreUsage(ctx, scope, list) })
 }
 
-func (b *breaking) RestoreSessions(ctx context.Context, tenant string, list []store.Session) error {
-	return b.step(func() error { return b.Mover.RestoreSessions(ctx, tenant, list) })
+func (b *breaking) RestoreSessions(ctx context.Context, scope store.Scope, list []store.Session) error {
+	return b.step(func() error { return b.Mover.RestoreSessions(ctx, scope, list) })
 }
 
-func (b *breaking) CreateFile(ctx context.Context, tenant string, f store.File, content []byte) (f2 store.File, err error) {
-	err = b.step(func() error { f2, err = b.Mover.CreateFile(ctx, tenant, f, content); return err })
+func (b *breaking) CreateFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (f2 store.File, err error) {
+	err = b.step(func() error { f2, err = b.Mover.CreateFile(ctx, scope, f, content); return err })
 	return f2, err
 }
 
-func (b *breaking) AddChunks(ctx context.Context, tenant, id string, list []store.Chunk) error {
-	return b.step(func() error { return b.Mover.AddChunks(ctx, tenant, id, list) })
+func (b *breaking) AddChunks(ctx context.Context, scope store.Scope, id string, list []store.Chunk) error {
+	return b.step(func() error { return b.Mover.AddChunks(ctx, scope, id, list) })
 }
 
-func (b *breaking) FinishFile(ctx context.Context, tenant, id string, status store.FileStatus, reason string) error {
-	return b.step(func() error { return b.Mover.FinishFile(ctx, tenant, id, status, reason) })
+func (b *breaking) FinishFile(ctx context.Context, scope store.Scope, id string, status store.FileStatus, reason string) error {
+	return b.step(func() error { return b.Mover.FinishFile(ctx, scope, id, status, reason) })
 }
 
-func (b *breaking) RemoveFile(ctx context.Context, tenant, id string) error {
-	return b.step(func() error { return b.Mover.RemoveFile(ctx, tenant, id) })
+func (b *breaking) RemoveFile(ctx context.Context, scope store.Scope, id string) error {
+	return b.step(func() error { return b.Mover.RemoveFile(ctx, scope, id) })
 }
 
 func TestAnInterruptedCopyGoesOn(t *testing.T) {
@@ -195,27 +195,27 @@ func TestDifferencesAreTold(t *testing.T) {
 		want   string // empty: none
 	}{
 		"a session went on": {change: func(t *testing.T, s store.Mover) {
-			_, err := s.Append(ctx, store.Append{Tenant: "acme", Session: "plain", Exchange: store.Exchange{ID: "new"}})
+			_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "plain", Exchange: store.Exchange{ID: "new"}})
 			ok(t, err)
 		}, want: `tenant acme: session "plain" has 1 exchanges in the source, 2 exchanges in the target`},
 		"a session was deleted": {change: func(t *testing.T, s store.Mover) {
-			ok(t, s.DeleteSession(ctx, "acme", "plain"))
+			ok(t, s.DeleteSession(ctx, of("acme"), "plain"))
 		}, want: `tenant acme: session "plain" was deleted from the target, and is not brought back`},
 		"another tenant": {change: func(t *testing.T, s store.Mover) {
-			_, err := s.Append(ctx, store.Append{Tenant: "other", Session: "s", Exchange: store.Exchange{ID: "new"}})
+			_, err := s.Append(ctx, store.Append{Scope: of("other"), Session: "s", Exchange: store.Exchange{ID: "new"}})
 			ok(t, err)
 		}, want: `tenant other: session "s" is in the target only`},
 		"another tenant, merged": {change: func(t *testing.T, s store.Mover) {
-			_, err := s.Append(ctx, store.Append{Tenant: "other", Session: "s", Exchange: store.Exchange{ID: "new"}})
+			_, err := s.Append(ctx, store.Append{Scope: of("other"), Session: "s", Exchange: store.Exchange{ID: "new"}})
 			ok(t, err)
 		}, merge: true},
 		"an exchange has another vector, that comes back": {change: func(t *testing.T, s store.Mover) {
-			list, err := s.Exchanges(ctx, "acme", "plain", 0, 1, store.Ascending)
+			list, err := s.Exchanges(ctx, of("acme"), "plain", 0, 1, store.Ascending)
 			ok(t, err)
-			ok(t, s.PutVectors(ctx, "acme", "plain", []store.ExchangeVector{{Seq: list[0].Seq, ID: list[0].ID, Model: "another"}}))
+			ok(t, s.PutVectors(ctx, of("acme"), "plain", []store.ExchangeVector{{Seq: list[0].Seq, ID: list[0].ID, Model: "another"}}))
 		}},
 		"another session, merged": {change: func(t *testing.T, s store.Mover) {
-			_, err := s.Append(ctx, store.Append{Tenant: "acme", Session: "s", Exchange: store.Exchange{ID: "new"}})
+			_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "s", Exchange: store.Exchange{ID: "new"}})
 			ok(t, err)
 		}, merge: true},
 		"a key was revoked": {change: func(t *testing.T, s store.Mover) {
@@ -225,21 +225,21 @@ func TestDifferencesAreTold(t *testing.T) {
 			ok(t, s.PutKey(ctx, keys[0]))
 		}, want: "tenant keys-only: key "},
 		"a file was uploaded again": {change: func(t *testing.T, s store.Mover) {
-			f, err := s.File(ctx, "acme", "file-2")
+			f, err := s.File(ctx, of("acme"), "file-2")
 			ok(t, err)
-			ok(t, s.DeleteFile(ctx, "acme", "file-2"))
+			ok(t, s.DeleteFile(ctx, of("acme"), "file-2"))
 			f.ID, f.Status = "file-other", store.FileProcessed
-			_, err = s.CreateFile(ctx, "acme", f, nil)
+			_, err = s.CreateFile(ctx, of("acme"), f, nil)
 			ok(t, err)
 		}, want: "tenant acme: file file-2 is in the target already, as file-other"},
 		"a file was deleted, and comes back": {change: func(t *testing.T, s store.Mover) {
-			ok(t, s.DeleteFile(ctx, "tiny.co", "file-1"))
+			ok(t, s.DeleteFile(ctx, of("tiny.co"), "file-1"))
 		}},
 		"times and order were lost, and come back": {change: func(t *testing.T, s store.Mover) {
-			list, err := s.ListSessions(ctx, "acme", "", 1000)
+			list, err := s.ListSessions(ctx, of("acme"), "", 1000)
 			ok(t, err)
 			list[3].Updated = time.Unix(1, 0)
-			ok(t, s.RestoreSessions(ctx, "acme", list))
+			ok(t, s.RestoreSessions(ctx, of("acme"), list))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -278,22 +278,22 @@ type losing struct {
 	lost bool
 }
 
-func (l *losing) AddChunks(ctx context.Context, tenant, id string, list []store.Chunk) error {
-	if tenant == "acme" && id == "file-1" && !l.lost {
+func (l *losing) AddChunks(ctx context.Context, scope store.Scope, id string, list []store.Chunk) error {
+	if scope.Tenant == "acme" && id == "file-1" && !l.lost {
 		l.lost = true
 		return nil
 	}
-	return l.Mover.AddChunks(ctx, tenant, id, list)
+	return l.Mover.AddChunks(ctx, scope, id, list)
 }
 
 func TestAFileThatWasBegunIsBegunAnewUntilItIsWhole(t *testing.T) {
 	from, to := filled(t), open(t, filepath.Join(t.TempDir(), "to.db"))
-	f, err := from.File(context.Background(), "acme", "file-1")
+	f, err := from.File(context.Background(), of("acme"), "file-1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.Status = store.FileUploaded
-	if _, err := to.CreateFile(context.Background(), "acme", f, nil); err != nil {
+	if _, err := to.CreateFile(context.Background(), of("acme"), f, nil); err != nil {
 		t.Fatal(err)
 	}
 	l := &losing{Mover: to}
@@ -302,3 +302,6 @@ func TestAFileThatWasBegunIsBegunAnewUntilItIsWhole(t *testing.T) {
 		t.Error("nothing was lost")
 	}
 }
+
+// of is the scope of a tenant.
+func of(tenant string) store.Scope { return store.Scope{Tenant: tenant} }

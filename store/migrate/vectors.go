@@ -8,8 +8,8 @@ import (
 
 // copyVectors copies the vectors of some exchanges, to where they are in the
 // target.
-func (m *mover) copyVectors(ctx context.Context, tenant, session string, list []store.Exchange, there map[string]int64) error {
-	vectors, err := m.from.Vectors(ctx, tenant, session, seqsOf(list))
+func (m *mover) copyVectors(ctx context.Context, scope store.Scope, session string, list []store.Exchange, there map[string]int64) error {
+	vectors, err := m.from.Vectors(ctx, scope, session, seqsOf(list))
 	if err != nil || len(vectors) == 0 {
 		return err
 	}
@@ -22,7 +22,7 @@ func (m *mover) copyVectors(ctx context.Context, tenant, session string, list []
 		v.ID = ids[v.Seq]
 		v.Seq = there[v.ID]
 	}
-	return m.to.PutVectors(ctx, tenant, session, vectors)
+	return m.to.PutVectors(ctx, scope, session, vectors)
 }
 
 func seqsOf(list []store.Exchange) []int64 {
@@ -34,8 +34,8 @@ func seqsOf(list []store.Exchange) []int64 {
 }
 
 // vectorsOf returns the vectors of some exchanges, by Seq.
-func vectorsOf(ctx context.Context, s store.Mover, tenant, session string, list []store.Exchange) (map[int64]store.ExchangeVector, error) {
-	found, err := s.Vectors(ctx, tenant, session, seqsOf(list))
+func vectorsOf(ctx context.Context, s store.Mover, scope store.Scope, session string, list []store.Exchange) (map[int64]store.ExchangeVector, error) {
+	found, err := s.Vectors(ctx, scope, session, seqsOf(list))
 	vectors := make(map[int64]store.ExchangeVector, len(found))
 	for _, v := range found {
 		vectors[v.Seq] = v

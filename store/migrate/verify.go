@@ -97,7 +97,7 @@ func (m *mover) verifyTenant(ctx context.Context, a, b *tenantPlan, keysA, keysB
 	if m.opts.Merge {
 		targetItems = slices.DeleteFunc(targetItems, func(i item) bool { return ours[[2]string{i.kind, i.name}] == nil })
 	}
-	m.compare(a.name, sourceItems, targetItems)
+	m.compare(a.scope(), sourceItems, targetItems)
 	t := Tenant{Name: a.name, Source: side(sourceItems), Target: side(targetItems)}
 	if len(sourceItems)+len(targetItems) > 0 { // a tenant of whom all was deleted is none
 		m.report.Tenants = append(m.report.Tenants, t)
@@ -107,7 +107,7 @@ func (m *mover) verifyTenant(ctx context.Context, a, b *tenantPlan, keysA, keysB
 	return nil
 }
 
-func (m *mover) compare(tenant string, source, target []item) {
+func (m *mover) compare(scope store.Scope, source, target []item) {
 	there := make(map[[2]string]*item, len(target))
 	for i := range target {
 		there[[2]string{target[i].kind, target[i].name}] = &target[i]
@@ -119,13 +119,13 @@ func (m *mover) compare(tenant string, source, target []item) {
 		delete(there, [2]string{a.kind, a.name})
 		switch {
 		case b == nil:
-			m.differ(tenant, "%s %s is not in the target", a.kind, quoted(a.name))
+			m.differ(scope, "%s %s is not in the target", a.kind, quoted(a.name))
 			continue
 		case a.kind == "usage" && m.opts.Merge && a.tokens < b.tokens: // it was used meanwhile
 		case a.what() != b.what():
-			m.differ(tenant, "%s %s has %s in the source, %s in the target", a.kind, quoted(a.name), a.what(), b.what())
+			m.differ(scope, "%s %s has %s in the source, %s in the target", a.kind, quoted(a.name), a.what(), b.what())
 		case a.digest != b.digest:
-			m.differ(tenant, "%s %s is different in the target: digest %x, not %x", a.kind, quoted(a.name), b.digest[:6], a.digest[:6])
+			m.differ(scope, "%s %s is different in the target: digest %x, not %x", a.kind, quoted(a.name), b.digest[:6], a.digest[:6])
 		}
 		if a.listed() {
 			orderA = append(orderA, a.kind+a.name)
@@ -134,13 +134,13 @@ func (m *mover) compare(tenant string, source, target []item) {
 	for i := range target {
 		b := &target[i]
 		if there[[2]string{b.kind, b.name}] != nil {
-			m.differ(tenant, "%s %s is in the target only", b.kind, quoted(b.name))
+			m.differ(scope, "%s %s is in the target only", b.kind, quoted(b.name))
 		} else if b.listed() {
 			orderB = append(orderB, b.kind+b.name)
 		}
 	}
 	if !slices.Equal(orderA, orderB) {
-		m.differ(tenant, "sessions or files are listed in another order")
+		m.differ(scope, "sessions or files are listed in another order")
 	}
 }
 
@@ -180,14 +180,14 @@ func (m *mover) items(ctx context.Context, s store.Mover, t *tenantPlan, keys []
 	list = append(list, make([]item, len(t.sessions)+len(t.files))...)
 	rest := list[first:]
 	err := m.each(ctx, len(t.sessions), m.opts.Workers, func(ctx context.Context, i int) (err error) {
-		rest[i], err = m.sessionItem(ctx, s, t.name, t.sessions[i])
+		rest[i], err = m.sessionItem(ctx, s, t.scope(), t.sessions[i])
 		return err
 	})
 	if err == nil {
 		// Originals are held in memory whole: few at once.
 		rest = rest[len(t.sessions):]
 		err = m.each(ctx, len(t.files), 2, func(ctx context.Context, i int) (err error) {
-			rest[i], err = m.fileItem(ctx, s, t.name, t.files[i])
+			rest[i], err = m.fileItem(ctx, s, t.scope(), t.files[i])
 			return err
 		})
 	}
@@ -210,13 +210,13 @@ func usageDigest(u store.Used) [32]byte {
 	return w.sum()
 }
 
-func (m *mover) sessionItem(ctx context.Context, s store.Mover, tenant string, d store.Session) (item, error) {
+func (m *mover) sessionItem(ctx context.Context, s store.Mover, scope store.Scope, d store.Session) (item, error) {
 	i := item{kind: "session", name: d.ID, counts: Counts{Sessions: 1}}
 	w := begin("session")
 	w.texts(d.ID)
 	w.numbers(milli(d.Created), milli(d.Updated), d.Messages, d.Tokens, d.TTL.Milliseconds())
-	err := store.EachExchange(ctx, s, tenant, d.ID, func(list []store.Exchange) error {
-		vectors, err := vectorsOf(ctx, s, tenant, d.ID, list)
+	err := store.EachExchange(ctx, s, scope, d.ID, func(list []store.Exchange) error {
+		vectors, err := vectorsOf(ctx, s, scope, d.ID, list)
 		if err != nil {
 			return err
 		}
@@ -236,9 +236,9 @@ func (m *mover) sessionItem(ctx context.Context, s store.Mover, tenant string, d
 	return i, err
 }
 
-func (m *mover) fileItem(ctx context.Context, s store.Mover, tenant string, f store.File) (item, error) {
+func (m *mover) fileItem(ctx context.Context, s store.Mover, scope store.Scope, f store.File) (item, error) {
 	i := item{kind: "file", name: f.ID, counts: Counts{Files: 1}}
-	content, err := s.Content(ctx, tenant, f.ID)
+	content, err := s.Content(ctx, scope, f.ID)
 	if err != nil {
 		return i, err
 	}
@@ -251,7 +251,7 @@ func (m *mover) fileItem(ctx context.Context, s store.Mover, tenant string, f st
 	w.bytes(original[:])
 	m.progress.advance(1)
 	if f.Status == store.FileProcessed {
-		err = chunks(ctx, s, tenant, f.ID, func(list []store.Chunk) error {
+		err = chunks(ctx, s, scope, f.ID, func(list []store.Chunk) error {
 			for n := range list {
 				w.chunk(&list[n])
 			}

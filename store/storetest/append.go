@@ -20,7 +20,7 @@ func testAppend(t *testing.T, b Backend) {
 			f.save("a", "s", turn("e3"))
 			again := exchange("e2", 100)
 			seq, err := f.Append(ctx, store.Append{
-				Tenant: "a", Session: "s", Exchange: again, Mark: mark, Replaces: mark.Seq,
+				Scope: of("a"), Session: "s", Exchange: again, Mark: mark, Replaces: mark.Seq,
 				Rebase: func([]store.Exchange) (store.Exchange, int64) { return again, 0 },
 			})
 			if err != nil || seq != first {
@@ -45,7 +45,7 @@ func testAppend(t *testing.T, b Backend) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
 			f.save("a", "s", turn("e2"))
-			_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn("e3"), Mark: mark})
+			_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: mark})
 			f.ok(err)
 			if got := ids(f.all("a", "s").Tail); got != "e1 e2 e3" {
 				f.Fatalf("got %s", got)
@@ -56,7 +56,7 @@ func testAppend(t *testing.T, b Backend) {
 			old := f.save("a", "s", exchange("e2", 7, 8, 9))
 			f.save("a", "s", turn("e3"))
 			g := f.all("a", "s")
-			seq, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: exchange("e4", 5), Mark: g.Mark, Replaces: old})
+			seq, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: exchange("e4", 5), Mark: g.Mark, Replaces: old})
 			f.ok(err)
 			if seq <= g.Mark.Seq {
 				f.Errorf("Seq %d after %d", seq, g.Mark.Seq)
@@ -65,7 +65,7 @@ func testAppend(t *testing.T, b Backend) {
 			if ids(g.Tail) != "e1 e3 e4" || g.Tokens != 69 || g.Tail[2].Offset != 64 {
 				f.Errorf("got %s, %d tokens ever, the new one at %d", ids(g.Tail), g.Tokens, g.Tail[2].Offset)
 			}
-			d, err := f.Session(ctx, "a", "s")
+			d, err := f.Session(ctx, of("a"), "s")
 			if err != nil || d.Messages != 5 || d.Tokens != 45 {
 				f.Errorf("got %+v, %v; want 5 messages of 45 tokens", d, err)
 			}
@@ -76,7 +76,7 @@ func testAppend(t *testing.T, b Backend) {
 			f.save("a", "s", turn("e1"))
 			for i, seq := range []int64{99, -1, 1 << 40, -(1 << 32) + other} {
 				_, err := f.Append(ctx, store.Append{
-					Tenant: "a", Session: "s", Exchange: turn(fmt.Sprint("n", i)), Mark: f.all("a", "s").Mark, Replaces: seq,
+					Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint("n", i)), Mark: f.all("a", "s").Mark, Replaces: seq,
 				})
 				f.ok(err)
 			}
@@ -91,12 +91,12 @@ func testAppend(t *testing.T, b Backend) {
 					session := fmt.Sprint("s", worker%4)
 					for i := range 10 {
 						id := fmt.Sprintf("w%d-%d", worker, i)
-						if _, err := f.Append(ctx, store.Append{Tenant: "a", Session: session, Exchange: turn(id)}); err != nil {
+						if _, err := f.Append(ctx, store.Append{Scope: of("a"), Session: session, Exchange: turn(id)}); err != nil {
 							f.Error(err)
 							return
 						}
 						found := false
-						g, err := f.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: generous, Session: session, Tokens: generous, Messages: generous})
+						g, err := f.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: generous, Session: session, Tokens: generous, Messages: generous})
 						for _, e := range g.Tail {
 							found = found || e.ID == id
 						}
@@ -109,7 +109,7 @@ func testAppend(t *testing.T, b Backend) {
 			all.Wait()
 		},
 		"a session without a name is refused": func(f *fixture) {
-			if _, err := f.Append(ctx, store.Append{Tenant: "a", Exchange: turn("e1")}); err == nil {
+			if _, err := f.Append(ctx, store.Append{Scope: of("a"), Exchange: turn("e1")}); err == nil {
 				f.Fatal("it was accepted")
 			}
 		},
@@ -137,7 +137,7 @@ func testRebase(t *testing.T, b Backend) {
 			f.save("a", "s", turn("e1"))
 			for _, session := range []string{"s", "new"} {
 				_, err := f.Append(ctx, store.Append{
-					Tenant: "a", Session: session, Exchange: turn("e2"), Mark: f.all("a", session).Mark,
+					Scope: of("a"), Session: session, Exchange: turn("e2"), Mark: f.all("a", session).Mark,
 					Rebase: func([]store.Exchange) (store.Exchange, int64) {
 						f.Error("it was called")
 						return turn("e2"), 0
@@ -155,7 +155,7 @@ func testRebase(t *testing.T, b Backend) {
 			f.save("a", "s", exchange("e3", 1, 2))
 			seen := ""
 			seq, err := f.Append(ctx, store.Append{
-				Tenant: "a", Session: "s", Exchange: turn("e4"), Mark: mark,
+				Scope: of("a"), Session: "s", Exchange: turn("e4"), Mark: mark,
 				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
 					seen = ids(newer)
 					if !newer[0].Hidden || newer[1].Offset != 40 || newer[1].Tokens() != 3 {
@@ -174,7 +174,7 @@ func testRebase(t *testing.T, b Backend) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
 			f.save("a", "s", turn("e2"))
-			a := store.Append{Tenant: "a", Session: "s", Exchange: turn("e3"), Mark: mark, Replaces: mark.Seq}
+			a := store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: mark, Replaces: mark.Seq}
 			a.Rebase = func([]store.Exchange) (store.Exchange, int64) { return store.Exchange{}, mark.Seq }
 			seq, err := f.Append(ctx, a)
 			f.ok(err)
@@ -197,7 +197,7 @@ func testRebase(t *testing.T, b Backend) {
 					}
 				}()
 				_, _ = f.Append(ctx, store.Append{
-					Tenant: "a", Session: "s", Exchange: turn("e2"),
+					Scope: of("a"), Session: "s", Exchange: turn("e2"),
 					Rebase: func([]store.Exchange) (store.Exchange, int64) { panic("a defect") },
 				})
 			}()
@@ -224,7 +224,7 @@ func testConcurrentRebase(f *fixture) {
 	for i := range requests {
 		all.Go(func() {
 			id := fmt.Sprint("r", i)
-			g, err := f.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: generous, Session: "s"})
+			g, err := f.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: generous, Session: "s"})
 			if err != nil {
 				f.Error(err)
 				return
@@ -233,7 +233,7 @@ func testConcurrentRebase(f *fixture) {
 			marks[id] = g.Mark.Seq
 			mu.Unlock()
 			_, err = f.Append(ctx, store.Append{
-				Tenant: "a", Session: "s", Exchange: turn(id), Mark: g.Mark,
+				Scope: of("a"), Session: "s", Exchange: turn(id), Mark: g.Mark,
 				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -272,7 +272,7 @@ func testDeletion(t *testing.T, b Backend) {
 	ctx := context.Background()
 	// late appends for a request that began with the given mark.
 	late := func(f *fixture, session string, mark store.Mark) error {
-		_, err := f.Append(ctx, store.Append{Tenant: "a", Session: session, Exchange: turn("late"), Mark: mark})
+		_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: session, Exchange: turn("late"), Mark: mark})
 		return err
 	}
 	voided := func(f *fixture, err error) {
@@ -286,15 +286,15 @@ func testDeletion(t *testing.T, b Backend) {
 			f.save("a", "s", turn("e1"))
 			f.save("a", "t", turn("e1"))
 			f.save("b", "s", turn("e1"))
-			f.ok(f.DeleteSession(ctx, "a", "s"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			g := f.all("a", "s")
 			if len(g.Tail) != 0 || g.Tokens != 0 || g.Mark.Seq != 0 {
 				f.Errorf("got %+v", g)
 			}
-			if _, err := f.Session(ctx, "a", "s"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := f.Session(ctx, of("a"), "s"); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("got %v", err)
 			}
-			if _, err := f.Exchanges(ctx, "a", "s", 0, 10, store.Ascending); !errors.Is(err, store.ErrNotFound) {
+			if _, err := f.Exchanges(ctx, of("a"), "s", 0, 10, store.Ascending); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("got %v", err)
 			}
 			if ids(f.all("a", "t").Tail) != "e1" || ids(f.all("b", "s").Tail) != "e1" {
@@ -304,7 +304,7 @@ func testDeletion(t *testing.T, b Backend) {
 		"a session that isn't there is not found": func(f *fixture) {
 			f.save("b", "s", turn("e1"))
 			for _, session := range []string{"s", ""} {
-				if err := f.DeleteSession(ctx, "a", session); !errors.Is(err, store.ErrNotFound) {
+				if err := f.DeleteSession(ctx, of("a"), session); !errors.Is(err, store.ErrNotFound) {
 					f.Errorf("%q: got %v", session, err)
 				}
 			}
@@ -312,7 +312,7 @@ func testDeletion(t *testing.T, b Backend) {
 		"it voids the appends of requests that began before": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
-			f.ok(f.DeleteSession(ctx, "a", "s"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			voided(f, late(f, "s", mark))
 			if got := f.all("a", "s").Tail; len(got) != 0 {
 				f.Errorf("got %s", ids(got))
@@ -321,7 +321,7 @@ func testDeletion(t *testing.T, b Backend) {
 		"it voids them after the session was made anew": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
-			f.ok(f.DeleteSession(ctx, "a", "s"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			f.save("a", "s", turn("e2"))
 			f.save("a", "s", turn("e3"))
 			voided(f, late(f, "s", mark))
@@ -335,7 +335,7 @@ func testDeletion(t *testing.T, b Backend) {
 					f.save("a", "other", turn("e1"))
 				}
 				mark := f.all("a", "s").Mark
-				if err := f.DeleteSession(ctx, "a", "s"); !errors.Is(err, store.ErrNotFound) {
+				if err := f.DeleteSession(ctx, of("a"), "s"); !errors.Is(err, store.ErrNotFound) {
 					f.Fatalf("got %v", err)
 				}
 				voided(f, late(f, "s", mark))
@@ -348,7 +348,7 @@ func testDeletion(t *testing.T, b Backend) {
 			f.save("a", "s", turn("e1"))
 			f.save("a", "t", turn("e1"))
 			marks := map[string]store.Mark{"t": f.all("a", "t").Mark, "new": f.all("a", "new").Mark}
-			f.ok(f.DeleteSession(ctx, "a", "s"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			marks["s"] = f.all("a", "s").Mark // began after
 			for session, mark := range marks {
 				if err := late(f, session, mark); err != nil {
@@ -360,17 +360,17 @@ func testDeletion(t *testing.T, b Backend) {
 			for i := range 3 {
 				f.save("a", "s", turn(fmt.Sprint("e", i)))
 				mark := f.all("a", "s").Mark
-				f.ok(f.DeleteSession(ctx, "a", "s"))
+				f.ok(f.DeleteSession(ctx, of("a"), "s"))
 				voided(f, late(f, "s", mark))
 			}
 		},
 		"a voided append isn't rebased": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
-			f.ok(f.DeleteSession(ctx, "a", "s"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			f.save("a", "s", turn("e2"))
 			_, err := f.Append(ctx, store.Append{
-				Tenant: "a", Session: "s", Exchange: turn("late"), Mark: mark,
+				Scope: of("a"), Session: "s", Exchange: turn("late"), Mark: mark,
 				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
 					f.Errorf("it was shown %s", ids(newer))
 					return turn("late"), 0
@@ -381,10 +381,10 @@ func testDeletion(t *testing.T, b Backend) {
 		"a long session goes too, and its ID can be used again at once": func(f *fixture) {
 			const n = 300
 			for i := range n {
-				_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn(fmt.Sprint("e", i))})
+				_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint("e", i))})
 				f.ok(err)
 			}
-			f.ok(f.DeleteSession(ctx, "a", "s"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			f.save("a", "s", turn("e0"))
 			if g := f.all("a", "s"); ids(g.Tail) != "e0" || g.Tokens != 20 {
 				f.Fatalf("got %s, %d tokens", ids(g.Tail), g.Tokens)
@@ -395,7 +395,7 @@ func testDeletion(t *testing.T, b Backend) {
 			g := f.all("a", "s")
 			seen := store.Mark{Seq: g.Mark.Seq + 3, Epoch: g.Mark.Epoch} // of a primary that is no more
 			_, err := f.Append(ctx, store.Append{
-				Tenant: "a", Session: "s", Exchange: turn("e5"), Mark: seen, Replaces: g.Mark.Seq,
+				Scope: of("a"), Session: "s", Exchange: turn("e5"), Mark: seen, Replaces: g.Mark.Seq,
 				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
 					f.Errorf("it was shown %s", ids(newer))
 					return turn("e5"), 0
@@ -406,14 +406,14 @@ func testDeletion(t *testing.T, b Backend) {
 			if got, gone := ids(f.all("a", "s").Tail), ids(f.all("a", "gone").Tail); got != "e1 e5" || gone != "late" {
 				f.Errorf("got %s and %s", got, gone)
 			}
-			f.ok(f.DeleteSession(ctx, "a", "s"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			voided(f, late(f, "s", seen))
 		},
 		"deletions outlive a restart": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark, none := f.all("a", "s").Mark, f.all("a", "none").Mark
-			f.ok(f.DeleteSession(ctx, "a", "s"))
-			_ = f.DeleteSession(ctx, "a", "none")
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
+			_ = f.DeleteSession(ctx, of("a"), "none")
 			f.reopen()
 			voided(f, late(f, "s", mark))
 			voided(f, late(f, "none", none))

@@ -24,7 +24,7 @@ func (f *fixture) expire(tenant, session string) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
-		_, err := f.Session(context.Background(), tenant, session)
+		_, err := f.Session(context.Background(), of(tenant), session)
 		if errors.Is(err, store.ErrNotFound) {
 			return
 		}
@@ -41,7 +41,7 @@ func (f *fixture) keep(tenant, session string, e store.Exchange, ttl time.Durati
 	f.Helper()
 	f.clock.advance(time.Millisecond)
 	_, err := f.Append(context.Background(), store.Append{
-		Tenant: tenant, Session: session, Exchange: e, TTL: ttl, Mark: f.gather(tenant, session, 0, 0).Mark,
+		Scope: of(tenant), Session: session, Exchange: e, TTL: ttl, Mark: f.gather(tenant, session, 0, 0).Mark,
 	})
 	f.ok(err)
 }
@@ -57,13 +57,13 @@ func testExpiry(t *testing.T, b Backend) {
 			if g := f.all("a", "s"); len(g.Tail) != 0 || g.Tokens != 0 || g.Mark.Seq != 0 {
 				f.Errorf("got %s, %d tokens, %+v", ids(g.Tail), g.Tokens, g.Mark)
 			}
-			if _, err := f.Exchanges(ctx, "a", "s", 0, 10, store.Ascending); !errors.Is(err, store.ErrNotFound) {
+			if _, err := f.Exchanges(ctx, of("a"), "s", 0, 10, store.Ascending); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("Exchanges: %v", err)
 			}
-			if _, err := f.ListSessions(ctx, "a", "s", 10); !errors.Is(err, store.ErrNotFound) {
+			if _, err := f.ListSessions(ctx, of("a"), "s", 10); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("ListSessions after it: %v", err)
 			}
-			list, err := f.ListSessions(ctx, "a", "", 10)
+			list, err := f.ListSessions(ctx, of("a"), "", 10)
 			if err != nil || len(list) != 1 || list[0].ID != "kept" || list[0].TTL != 0 {
 				f.Errorf("got %+v, %v", list, err)
 			}
@@ -77,7 +77,7 @@ func testExpiry(t *testing.T, b Backend) {
 			f.keep("a", "s", turn("e1"), time.Hour)
 			f.save("a", "s", turn("e2"))
 			g := f.all("a", "s")
-			d, err := f.Session(ctx, "a", "s")
+			d, err := f.Session(ctx, of("a"), "s")
 			if ids(g.Tail) != "e1 e2" || g.Tokens != 40 || err != nil || d.Messages != 4 || d.Tokens != 40 {
 				f.Errorf("got %s, %d tokens; %+v, %v", ids(g.Tail), g.Tokens, d, err)
 			}
@@ -87,14 +87,14 @@ func testExpiry(t *testing.T, b Backend) {
 			f.keep("a", "longer", turn("e2"), 1000*time.Hour)
 			f.keep("a", "kept", turn("e1"), f.brief())
 			f.save("a", "kept", turn("e2"))
-			_, err := f.Import(ctx, store.Import{Tenant: "a", Session: "imported", Exchanges: []store.Exchange{turn("i1"), turn("i2")}, TTL: 1000 * time.Hour})
+			_, err := f.Import(ctx, store.Import{Scope: of("a"), Session: "imported", Exchanges: []store.Exchange{turn("i1"), turn("i2")}, TTL: 1000 * time.Hour})
 			f.ok(err)
 			f.keep("a", "s", turn("e1"), 1000*time.Hour)
-			_, err = f.Import(ctx, store.Import{Tenant: "a", Session: "s", Exchanges: []store.Exchange{turn("i1")}, TTL: f.brief()})
+			_, err = f.Import(ctx, store.Import{Scope: of("a"), Session: "s", Exchanges: []store.Exchange{turn("i1")}, TTL: f.brief()})
 			f.ok(err)
 			f.expire("a", "s")
 			for session, ttl := range map[string]time.Duration{"longer": 1000 * time.Hour, "kept": 0, "imported": 1000 * time.Hour} {
-				d, err := f.Session(ctx, "a", session)
+				d, err := f.Session(ctx, of("a"), session)
 				if err != nil || d.TTL != ttl || len(f.all("a", session).Tail) != 2 {
 					f.Errorf("%s: got %+v, %v", session, d, err)
 				}
@@ -106,7 +106,7 @@ func testExpiry(t *testing.T, b Backend) {
 			mark := f.all("a", "s").Mark
 			f.expire("a", "s")
 			for _, id := range []string{"e3", "e4"} {
-				_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn(id), Mark: mark, TTL: time.Hour})
+				_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn(id), Mark: mark, TTL: time.Hour})
 				f.ok(err)
 			}
 			if got := ids(f.all("a", "s").Tail); got != "e3 e4" {
@@ -116,8 +116,8 @@ func testExpiry(t *testing.T, b Backend) {
 		"a deletion voids appends all the same": func(f *fixture) {
 			f.keep("a", "s", turn("e1"), time.Hour)
 			mark := f.all("a", "s").Mark
-			f.ok(f.DeleteSession(ctx, "a", "s"))
-			_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn("e2"), Mark: mark, TTL: time.Hour})
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
+			_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("e2"), Mark: mark, TTL: time.Hour})
 			if !errors.Is(err, store.ErrDeleted) {
 				f.Errorf("got %v", err)
 			}
@@ -125,7 +125,7 @@ func testExpiry(t *testing.T, b Backend) {
 		"what is gone can't be deleted": func(f *fixture) {
 			f.keep("a", "s", turn("e1"), f.brief())
 			f.expire("a", "s")
-			if err := f.DeleteSession(ctx, "a", "s"); !errors.Is(err, store.ErrNotFound) {
+			if err := f.DeleteSession(ctx, of("a"), "s"); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("got %v", err)
 			}
 		},

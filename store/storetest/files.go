@@ -27,10 +27,10 @@ func document(id, model string) store.File {
 func (f *fixture) upload(tenant, id, model string, chunks []store.Chunk) {
 	f.Helper()
 	ctx := context.Background()
-	_, err := f.CreateFile(ctx, tenant, document(id, model), []byte(id))
+	_, err := f.CreateFile(ctx, of(tenant), document(id, model), []byte(id))
 	f.ok(err)
-	f.ok(f.AddChunks(ctx, tenant, id, chunks))
-	f.ok(f.FinishFile(ctx, tenant, id, store.FileProcessed, ""))
+	f.ok(f.AddChunks(ctx, of(tenant), id, chunks))
+	f.ok(f.FinishFile(ctx, of(tenant), id, store.FileProcessed, ""))
 }
 
 // words makes a chunk of each text, its words being its terms.
@@ -46,7 +46,7 @@ func testFiles(t *testing.T, b Backend) {
 	ctx := context.Background()
 	list := func(f *fixture, tenant string, q store.FileQuery) string {
 		f.Helper()
-		files, err := f.ListFiles(ctx, tenant, q)
+		files, err := f.ListFiles(ctx, of(tenant), q)
 		f.ok(err)
 		var all []string
 		for _, file := range files {
@@ -63,16 +63,16 @@ func testFiles(t *testing.T, b Backend) {
 		"a file comes back as it was": func(f *fixture) {
 			want := document("f1", "embedder")
 			want.Bytes, want.Name = 1<<40, "résumé \x00 \" .pdf"
-			created, err := f.CreateFile(ctx, "a", want, []byte("content"))
+			created, err := f.CreateFile(ctx, of("a"), want, []byte("content"))
 			f.ok(err)
 			if !same(created, want) {
 				f.Errorf("created %+v, want %+v", created, want)
 			}
-			f.ok(f.AddChunks(ctx, "a", "f1", words("one", "two")))
-			f.ok(f.AddChunks(ctx, "a", "f1", []store.Chunk{{N: 2, Text: "three", Terms: "three", Tokens: 1}}))
-			f.ok(f.FinishFile(ctx, "a", "f1", store.FileProcessed, ""))
+			f.ok(f.AddChunks(ctx, of("a"), "f1", words("one", "two")))
+			f.ok(f.AddChunks(ctx, of("a"), "f1", []store.Chunk{{N: 2, Text: "three", Terms: "three", Tokens: 1}}))
+			f.ok(f.FinishFile(ctx, of("a"), "f1", store.FileProcessed, ""))
 			want.Chunks, want.Status = 3, store.FileProcessed
-			got, err := f.File(ctx, "a", "f1")
+			got, err := f.File(ctx, of("a"), "f1")
 			if err != nil || !same(got, want) {
 				f.Errorf("got %+v, %v; want %+v", got, err, want)
 			}
@@ -81,19 +81,19 @@ func testFiles(t *testing.T, b Backend) {
 			f.upload("a", "f1", "", words("alpha"))
 			f.upload("b", "f2", "", words("alpha"))
 			for _, at := range [][2]string{{"b", "f1"}, {"a", "f2"}, {"c", "f1"}, {"a", ""}, {"", "f1"}} {
-				if _, err := f.File(ctx, at[0], at[1]); !errors.Is(err, store.ErrNotFound) {
+				if _, err := f.File(ctx, of(at[0]), at[1]); !errors.Is(err, store.ErrNotFound) {
 					f.Errorf("%q: File returned %v", at, err)
 				}
-				if _, err := f.Content(ctx, at[0], at[1]); !errors.Is(err, store.ErrNotFound) {
+				if _, err := f.Content(ctx, of(at[0]), at[1]); !errors.Is(err, store.ErrNotFound) {
 					f.Errorf("%q: Content returned %v", at, err)
 				}
-				if err := f.AddChunks(ctx, at[0], at[1], words("x")); !errors.Is(err, store.ErrDeleted) {
+				if err := f.AddChunks(ctx, of(at[0]), at[1], words("x")); !errors.Is(err, store.ErrDeleted) {
 					f.Errorf("%q: AddChunks returned %v", at, err)
 				}
-				if err := f.FinishFile(ctx, at[0], at[1], store.FileError, ""); !errors.Is(err, store.ErrDeleted) {
+				if err := f.FinishFile(ctx, of(at[0]), at[1], store.FileError, ""); !errors.Is(err, store.ErrDeleted) {
 					f.Errorf("%q: FinishFile returned %v", at, err)
 				}
-				if err := f.DeleteFile(ctx, at[0], at[1]); !errors.Is(err, store.ErrNotFound) {
+				if err := f.DeleteFile(ctx, of(at[0]), at[1]); !errors.Is(err, store.ErrNotFound) {
 					f.Errorf("%q: DeleteFile returned %v", at, err)
 				}
 			}
@@ -104,8 +104,8 @@ func testFiles(t *testing.T, b Backend) {
 		"the same ID may be two tenants'": func(f *fixture) {
 			f.upload("a", "f1", "", words("alpha"))
 			f.upload("b", "f1", "", words("beta"))
-			f.ok(f.DeleteFile(ctx, "a", "f1"))
-			if _, err := f.File(ctx, "b", "f1"); err != nil {
+			f.ok(f.DeleteFile(ctx, of("a"), "f1"))
+			if _, err := f.File(ctx, of("b"), "f1"); err != nil {
 				f.Error(err)
 			}
 		},
@@ -113,32 +113,32 @@ func testFiles(t *testing.T, b Backend) {
 			large := bytes.Repeat([]byte("0123456789abcdef"), 11<<16) // 11 MiB
 			copy(large[7<<20:], "\x00\xff")
 			for id, content := range map[string][]byte{"empty": {}, "binary": {0, 255, 0, 13, 10}, "large": large, "round": large[:4<<20]} {
-				_, err := f.CreateFile(ctx, "a", document(id, ""), content)
+				_, err := f.CreateFile(ctx, of("a"), document(id, ""), content)
 				f.ok(err)
-				got, err := f.Content(ctx, "a", id)
+				got, err := f.Content(ctx, of("a"), id)
 				if err != nil || !bytes.Equal(got, content) {
 					f.Errorf("%s: got %d bytes, %v; want %d", id, len(got), err, len(content))
 				}
 			}
-			if _, err := f.CreateFile(ctx, "a", document("large", ""), large); !errors.Is(err, store.ErrExists) {
+			if _, err := f.CreateFile(ctx, of("a"), document("large", ""), large); !errors.Is(err, store.ErrExists) {
 				f.Errorf("the large one again: %v", err)
 			}
-			f.ok(f.DeleteFile(ctx, "a", "large"))
-			if _, err := f.Content(ctx, "a", "large"); !errors.Is(err, store.ErrNotFound) {
+			f.ok(f.DeleteFile(ctx, of("a"), "large"))
+			if _, err := f.Content(ctx, of("a"), "large"); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("after its deletion: %v", err)
 			}
 		},
 		"a file of the same name, digest and purpose exists": func(f *fixture) {
 			for _, status := range []store.FileStatus{store.FileUploaded, store.FileProcessed} {
 				if status == store.FileProcessed {
-					f.ok(f.FinishFile(ctx, "a", "f1", status, ""))
+					f.ok(f.FinishFile(ctx, of("a"), "f1", status, ""))
 				} else {
-					_, err := f.CreateFile(ctx, "a", document("f1", ""), []byte("x"))
+					_, err := f.CreateFile(ctx, of("a"), document("f1", ""), []byte("x"))
 					f.ok(err)
 				}
 				again := document("f2", "")
 				again.Name, again.Digest = "f1.txt", document("f1", "").Digest
-				got, err := f.CreateFile(ctx, "a", again, []byte("x"))
+				got, err := f.CreateFile(ctx, of("a"), again, []byte("x"))
 				if !errors.Is(err, store.ErrExists) || got.ID != "f1" || got.Status != status {
 					f.Errorf("got %+v, %v", got, err)
 				}
@@ -153,22 +153,22 @@ func testFiles(t *testing.T, b Backend) {
 			name.ID, digest.ID, purpose.ID, tenant.ID = "f2", "f3", "f4", "f5"
 			name.Name, digest.Digest[31], purpose.Purpose = "other.txt", 1, "user_data"
 			for _, file := range []store.File{first, name, digest, purpose} {
-				_, err := f.CreateFile(ctx, "a", file, []byte("x"))
+				_, err := f.CreateFile(ctx, of("a"), file, []byte("x"))
 				f.ok(err)
 			}
-			_, err := f.CreateFile(ctx, "b", tenant, []byte("x"))
+			_, err := f.CreateFile(ctx, of("b"), tenant, []byte("x"))
 			f.ok(err)
 		},
 		"a file that failed, or was deleted, may come again": func(f *fixture) {
 			for i := range 3 {
 				file := document("f1", "")
 				file.ID = fmt.Sprint("f", i)
-				_, err := f.CreateFile(ctx, "a", file, []byte("x"))
+				_, err := f.CreateFile(ctx, of("a"), file, []byte("x"))
 				f.ok(err)
 				if i == 0 {
-					f.ok(f.FinishFile(ctx, "a", file.ID, store.FileError, "broken"))
+					f.ok(f.FinishFile(ctx, of("a"), file.ID, store.FileError, "broken"))
 				} else {
-					f.ok(f.DeleteFile(ctx, "a", file.ID))
+					f.ok(f.DeleteFile(ctx, of("a"), file.ID))
 				}
 			}
 		},
@@ -181,7 +181,7 @@ func testFiles(t *testing.T, b Backend) {
 				all.Go(func() {
 					file := document("f", "")
 					file.ID = fmt.Sprint("f", i)
-					_, err := f.CreateFile(ctx, "a", file, content)
+					_, err := f.CreateFile(ctx, of("a"), file, content)
 					mu.Lock()
 					defer mu.Unlock()
 					if err == nil {
@@ -203,9 +203,9 @@ func testFiles(t *testing.T, b Backend) {
 				if i == 3 {
 					file.Purpose = "user_data"
 				}
-				_, err := f.CreateFile(ctx, "a", file, []byte("x"))
+				_, err := f.CreateFile(ctx, of("a"), file, []byte("x"))
 				f.ok(err)
-				_, err = f.CreateFile(ctx, "b", file, []byte("x"))
+				_, err = f.CreateFile(ctx, of("b"), file, []byte("x"))
 				f.ok(err)
 			}
 			const up, down = store.Ascending, store.Descending
@@ -229,12 +229,12 @@ func testFiles(t *testing.T, b Backend) {
 					f.Errorf("%+v: got %q, want %q", c.q, got, c.want)
 				}
 			}
-			f.ok(f.DeleteFile(ctx, "a", "f4"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f4"))
 			if got := list(f, "a", store.FileQuery{Limit: 9}); got != "f0 f2 f3 f1 f5" {
 				f.Errorf("after a deletion: got %q", got)
 			}
 			for _, at := range [][2]string{{"a", "f4"}, {"a", "gone"}, {"nobody", "f0"}} {
-				if _, err := f.ListFiles(ctx, at[0], store.FileQuery{After: at[1], Limit: 9}); !errors.Is(err, store.ErrNotFound) {
+				if _, err := f.ListFiles(ctx, of(at[0]), store.FileQuery{After: at[1], Limit: 9}); !errors.Is(err, store.ErrNotFound) {
 					f.Errorf("after %q: %v", at, err)
 				}
 			}
@@ -243,44 +243,44 @@ func testFiles(t *testing.T, b Backend) {
 			}
 		},
 		"a failed file keeps its reason and loses its chunks": func(f *fixture) {
-			_, err := f.CreateFile(ctx, "a", document("f1", ""), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f1", ""), []byte("x"))
 			f.ok(err)
-			f.ok(f.AddChunks(ctx, "a", "f1", words("alpha")))
-			f.ok(f.FinishFile(ctx, "a", "f1", store.FileError, "no text in it"))
-			got, err := f.File(ctx, "a", "f1")
+			f.ok(f.AddChunks(ctx, of("a"), "f1", words("alpha")))
+			f.ok(f.FinishFile(ctx, of("a"), "f1", store.FileError, "no text in it"))
+			got, err := f.File(ctx, of("a"), "f1")
 			if err != nil || got.Status != store.FileError || got.Reason != "no text in it" {
 				f.Errorf("got %+v, %v", got, err)
 			}
-			if err := f.AddChunks(ctx, "a", "f1", words("beta")); err == nil {
+			if err := f.AddChunks(ctx, of("a"), "f1", words("beta")); err == nil {
 				f.Error("chunks were added to a file that failed")
 			}
-			f.ok(f.DeleteFile(ctx, "a", "f1"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f1"))
 		},
 		"a file deleted meanwhile takes no chunks": func(f *fixture) {
-			_, err := f.CreateFile(ctx, "a", document("f1", ""), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f1", ""), []byte("x"))
 			f.ok(err)
-			f.ok(f.AddChunks(ctx, "a", "f1", words("alpha")))
-			f.ok(f.DeleteFile(ctx, "a", "f1"))
-			if err := f.AddChunks(ctx, "a", "f1", words("alpha")); !errors.Is(err, store.ErrDeleted) {
+			f.ok(f.AddChunks(ctx, of("a"), "f1", words("alpha")))
+			f.ok(f.DeleteFile(ctx, of("a"), "f1"))
+			if err := f.AddChunks(ctx, of("a"), "f1", words("alpha")); !errors.Is(err, store.ErrDeleted) {
 				f.Errorf("AddChunks returned %v", err)
 			}
-			if err := f.FinishFile(ctx, "a", "f1", store.FileProcessed, ""); !errors.Is(err, store.ErrDeleted) {
+			if err := f.FinishFile(ctx, of("a"), "f1", store.FileProcessed, ""); !errors.Is(err, store.ErrDeleted) {
 				f.Errorf("FinishFile returned %v", err)
 			}
-			if err := f.DeleteFile(ctx, "a", "f1"); !errors.Is(err, store.ErrNotFound) {
+			if err := f.DeleteFile(ctx, of("a"), "f1"); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("DeleteFile returned %v", err)
 			}
 		},
 		"files, contents and chunks outlive a restart": func(f *fixture) {
 			f.upload("a", "f1", "m", []store.Chunk{{Text: "Alpha", Terms: "alpha", Vector: []float32{1, 0}}})
 			f.reopen()
-			if got, err := f.Content(ctx, "a", "f1"); err != nil || string(got) != "f1" {
+			if got, err := f.Content(ctx, of("a"), "f1"); err != nil || string(got) != "f1" {
 				f.Errorf("got %q, %v", got, err)
 			}
-			if hits, err := f.SearchText(ctx, "a", []string{"alpha"}, 5); err != nil || len(hits) != 1 {
+			if hits, err := f.SearchText(ctx, of("a"), []string{"alpha"}, 5); err != nil || len(hits) != 1 {
 				f.Errorf("got %v, %v", hits, err)
 			}
-			if hits, err := f.SearchVector(ctx, "a", "m", []float32{1, 0}, 5); err != nil || len(hits) != 1 {
+			if hits, err := f.SearchVector(ctx, of("a"), "m", []float32{1, 0}, 5); err != nil || len(hits) != 1 {
 				f.Errorf("got %v, %v", hits, err)
 			}
 		},

@@ -45,17 +45,17 @@ func Fill(t testing.TB, s store.Store) {
 	}
 	now := store.MonthOf(time.Now())
 	for i, tenant := range []string{"acme", "usage-only", "tiny.co"} {
-		ok(s.AddUsage(ctx, tenant, store.Used{Month: now, Tokens: 1 << 40}))
-		ok(s.AddUsage(ctx, tenant, store.Used{Month: now - store.Month(i+1), Tokens: int64(i) + 1}))
+		ok(s.AddUsage(ctx, of(tenant), store.Used{Month: now, Tokens: 1 << 40}))
+		ok(s.AddUsage(ctx, of(tenant), store.Used{Month: now - store.Month(i+1), Tokens: int64(i) + 1}))
 	}
 	for i, name := range []string{"plain", "tiny.co", " ", "a:b{c}|*?", "\x00\xff", strings.Repeat("long ", 1000), "ünï/cødé\n", "last"} {
 		for _, tenant := range []string{"acme", "tiny.co"}[:1+i%2] {
 			fillSession(t, s, tenant, name, 1+i*7)
 		}
 	}
-	_, err := s.Append(ctx, store.Append{Tenant: "acme", Session: "gone", Exchange: turn("x")})
+	_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "gone", Exchange: turn("x")})
 	ok(err)
-	ok(s.DeleteSession(ctx, "acme", "gone"))
+	ok(s.DeleteSession(ctx, of("acme"), "gone"))
 
 	fillFile(t, s, "acme", "file-1", 300, true)
 	fillFile(t, s, "acme", "file-2", 3, false)
@@ -65,17 +65,17 @@ func Fill(t testing.TB, s store.Store) {
 	for _, id := range []string{"file-failed", "file-again"} {
 		f := document("file-failed", Filled.Model)
 		f.ID, f.Bytes = id, int64(len(id))
-		_, err := s.CreateFile(ctx, "acme", f, []byte(id))
+		_, err := s.CreateFile(ctx, of("acme"), f, []byte(id))
 		ok(err)
-		ok(s.AddChunks(ctx, "acme", id, words("one two", "three")))
+		ok(s.AddChunks(ctx, of("acme"), id, words("one two", "three")))
 		if id == "file-failed" {
-			ok(s.FinishFile(ctx, "acme", id, store.FileError, "no text in \"it\""))
+			ok(s.FinishFile(ctx, of("acme"), id, store.FileError, "no text in \"it\""))
 		} else {
-			ok(s.FinishFile(ctx, "acme", id, store.FileProcessed, ""))
+			ok(s.FinishFile(ctx, of("acme"), id, store.FileProcessed, ""))
 		}
 	}
 	fillFile(t, s, "acme", "file-gone", 5, true)
-	ok(s.DeleteFile(ctx, "acme", "file-gone"))
+	ok(s.DeleteFile(ctx, of("acme"), "file-gone"))
 }
 
 func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
@@ -97,12 +97,12 @@ func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
 		case 4:
 			e.Messages, e.Model = nil, ""
 		}
-		a := store.Append{Tenant: tenant, Session: name, Exchange: e}
+		a := store.Append{Scope: of(tenant), Session: name, Exchange: e}
 		if n%2 == 0 {
 			a.TTL = 1000 * time.Hour
 		}
 		if i%7 == 6 {
-			g, err := s.Gather(ctx, store.GatherRequest{Tenant: tenant, Session: name, Limit: generous})
+			g, err := s.Gather(ctx, store.GatherRequest{Scope: of(tenant), Session: name, Limit: generous})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func fillVectors(t testing.TB, s store.Store, tenant, name string) {
 	t.Helper()
 	ctx := context.Background()
 	var vectors []store.ExchangeVector
-	err := store.EachExchange(ctx, s, tenant, name, func(list []store.Exchange) error {
+	err := store.EachExchange(ctx, s, of(tenant), name, func(list []store.Exchange) error {
 		for i := range list {
 			if i%2 == 0 {
 				vectors = append(vectors, store.ExchangeVector{
@@ -131,7 +131,7 @@ func fillVectors(t testing.TB, s store.Store, tenant, name string) {
 		return nil
 	})
 	if err == nil {
-		err = s.PutVectors(ctx, tenant, name, vectors)
+		err = s.PutVectors(ctx, of(tenant), name, vectors)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -158,10 +158,10 @@ func fillFile(t testing.TB, s store.Store, tenant, id string, n int, vectors boo
 		}
 		list = append(list, k)
 	}
-	_, err := s.CreateFile(ctx, tenant, f, content)
+	_, err := s.CreateFile(ctx, of(tenant), f, content)
 	for _, do := range []func() error{
-		func() error { return s.AddChunks(ctx, tenant, id, list) },
-		func() error { return s.FinishFile(ctx, tenant, id, store.FileProcessed, "") },
+		func() error { return s.AddChunks(ctx, of(tenant), id, list) },
+		func() error { return s.FinishFile(ctx, of(tenant), id, store.FileProcessed, "") },
 	} {
 		if err == nil {
 			err = do()
@@ -193,8 +193,8 @@ func SearchesAlike(t testing.TB, a, b store.Store) {
 	ctx := context.Background()
 	search := func(s store.Store, tenant string, i int) (vector string, text map[string]bool) {
 		t.Helper()
-		byVector, err1 := s.SearchVector(ctx, tenant, Filled.Model, direction(i*3), 10)
-		byText, err2 := s.SearchText(ctx, tenant, []string{fmt.Sprintf("passage%d", i), "é"}, 400)
+		byVector, err1 := s.SearchVector(ctx, of(tenant), Filled.Model, direction(i*3), 10)
+		byText, err2 := s.SearchText(ctx, of(tenant), []string{fmt.Sprintf("passage%d", i), "é"}, 400)
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}

@@ -17,7 +17,7 @@ func testImport(t *testing.T, b Backend) {
 	put := func(f *fixture, session string, list ...store.Exchange) []int64 {
 		f.Helper()
 		seqs, err := f.Import(ctx, store.Import{
-			Tenant: "a", Session: session, Exchanges: list, Mark: f.gather("a", session, 0, 0).Mark,
+			Scope: of("a"), Session: session, Exchanges: list, Mark: f.gather("a", session, 0, 0).Mark,
 		})
 		f.ok(err)
 		if len(seqs) != len(list) {
@@ -49,7 +49,7 @@ func testImport(t *testing.T, b Backend) {
 					f.Errorf("got %+v", e)
 				}
 			}
-			d, err := f.Session(ctx, "a", "s")
+			d, err := f.Session(ctx, of("a"), "s")
 			if err != nil || d.Messages != 7 || d.Tokens != 64 || !d.Updated.Equal(f.clock.now()) {
 				f.Errorf("got %+v, %v", d, err)
 			}
@@ -61,14 +61,14 @@ func testImport(t *testing.T, b Backend) {
 			f.save("a", "other", turn("e1"))
 			f.clock.advance(time.Second)
 			put(f, "s", turn("i1"))
-			list, err := f.ListSessions(ctx, "a", "", 10)
+			list, err := f.ListSessions(ctx, of("a"), "", 10)
 			if err != nil || len(list) != 2 || list[0].ID != "s" || !list[0].Created.Equal(f.clock.now()) {
 				f.Errorf("got %+v, %v", list, err)
 			}
 		},
 		"nothing makes no session": func(f *fixture) {
 			put(f, "s")
-			if _, err := f.Session(ctx, "a", "s"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := f.Session(ctx, of("a"), "s"); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("got %v", err)
 			}
 		},
@@ -83,15 +83,15 @@ func testImport(t *testing.T, b Backend) {
 			if fmt.Sprint(again) != fmt.Sprint(first) || mixed[1] != first[1] || mixed[2] != mixed[3] || mixed[2] != g.Mark.Seq {
 				f.Errorf("Seqs %v, then %v and %v", first, again, mixed)
 			}
-			if d, err := f.Session(ctx, "a", "s"); err != nil || d.Messages != 8 || d.Tokens != 80 {
+			if d, err := f.Session(ctx, of("a"), "s"); err != nil || d.Messages != 8 || d.Tokens != 80 {
 				f.Errorf("got %+v, %v", d, err)
 			}
 		},
 		"it is void where the session was deleted since the mark": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark := f.gather("a", "s", 0, 0).Mark
-			f.ok(f.DeleteSession(ctx, "a", "s"))
-			_, err := f.Import(ctx, store.Import{Tenant: "a", Session: "s", Exchanges: []store.Exchange{turn("i1")}, Mark: mark})
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
+			_, err := f.Import(ctx, store.Import{Scope: of("a"), Session: "s", Exchanges: []store.Exchange{turn("i1")}, Mark: mark})
 			if !errors.Is(err, store.ErrDeleted) {
 				f.Errorf("got %v", err)
 			}
@@ -101,7 +101,7 @@ func testImport(t *testing.T, b Backend) {
 			}
 		},
 		"a session without a name is refused": func(f *fixture) {
-			if _, err := f.Import(ctx, store.Import{Tenant: "a", Exchanges: []store.Exchange{turn("i1")}}); err == nil {
+			if _, err := f.Import(ctx, store.Import{Scope: of("a"), Exchanges: []store.Exchange{turn("i1")}}); err == nil {
 				f.Error("it was accepted")
 			}
 		},
@@ -129,7 +129,7 @@ func testImport(t *testing.T, b Backend) {
 // page is up to 10 exchanges that follow one.
 func (f *fixture) page(tenant, session string, after int64) []store.Exchange {
 	f.Helper()
-	list, err := f.Exchanges(context.Background(), tenant, session, after, 10, store.Ascending)
+	list, err := f.Exchanges(context.Background(), of(tenant), session, after, 10, store.Ascending)
 	f.ok(err)
 	return list
 }
@@ -144,10 +144,10 @@ func testConcurrentImports(f *fixture) {
 				for i := range size {
 					list = append(list, turn(fmt.Sprintf("w%d-%d-%d", w, r, i)))
 				}
-				if _, err := f.Import(context.Background(), store.Import{Tenant: "a", Session: "s", Exchanges: list}); err != nil {
+				if _, err := f.Import(context.Background(), store.Import{Scope: of("a"), Session: "s", Exchanges: list}); err != nil {
 					f.Error(err)
 				}
-				if _, err := f.Append(context.Background(), store.Append{Tenant: "a", Session: "s", Exchange: turn(fmt.Sprintf("a%d-%d", w, r))}); err != nil {
+				if _, err := f.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprintf("a%d-%d", w, r))}); err != nil {
 					f.Error(err)
 				}
 			}

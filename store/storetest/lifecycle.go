@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,8 +12,9 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// calls are all methods of a store that take a context.
-func calls(s store.Store) map[string]func(context.Context) error {
+// calls are all methods of a store that take a context. About the scope are all but
+// those in unscoped.
+func calls(s store.Store, scope store.Scope) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"Ping":     s.Ping,
 		"Key":      func(ctx context.Context) error { _, err := s.Key(ctx, [32]byte{1}); return err },
@@ -20,59 +22,70 @@ func calls(s store.Store) map[string]func(context.Context) error {
 		"ListKeys": func(ctx context.Context) error { _, err := s.ListKeys(ctx, "a"); return err },
 		"Take":     func(ctx context.Context) error { _, err := s.Take(ctx, "a", 10); return err },
 		"Gather": func(ctx context.Context) error {
-			_, err := s.Gather(ctx, store.GatherRequest{Tenant: "a", Limit: generous, Session: "s", Tokens: generous})
+			_, err := s.Gather(ctx, store.GatherRequest{Scope: scope, Limit: generous, Session: "s", Tokens: generous})
 			return err
 		},
 		"Append": func(ctx context.Context) error {
-			_, err := s.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn("cancelled")})
+			_, err := s.Append(ctx, store.Append{Scope: scope, Session: "s", Exchange: turn("cancelled")})
 			return err
 		},
 		"Import": func(ctx context.Context) error {
-			_, err := s.Import(ctx, store.Import{Tenant: "a", Session: "s", Exchanges: []store.Exchange{turn("cancelled")}})
+			_, err := s.Import(ctx, store.Import{Scope: scope, Session: "s", Exchanges: []store.Exchange{turn("cancelled")}})
 			return err
 		},
-		"Session":      func(ctx context.Context) error { _, err := s.Session(ctx, "a", "s"); return err },
-		"ListSessions": func(ctx context.Context) error { _, err := s.ListSessions(ctx, "a", "", 10); return err },
+		"Session":      func(ctx context.Context) error { _, err := s.Session(ctx, scope, "s"); return err },
+		"ListSessions": func(ctx context.Context) error { _, err := s.ListSessions(ctx, scope, "", 10); return err },
 		"Exchanges": func(ctx context.Context) error {
-			_, err := s.Exchanges(ctx, "a", "s", 0, 10, store.Ascending)
+			_, err := s.Exchanges(ctx, scope, "s", 0, 10, store.Ascending)
 			return err
 		},
+		"ExchangesAt": func(ctx context.Context) error {
+			_, err := s.ExchangesAt(ctx, scope, "s", []int64{1})
+			return err
+		},
+		"AddUsage": func(ctx context.Context) error { return s.AddUsage(ctx, scope, store.Used{Month: 1, Tokens: 1}) },
+		"Usage":    func(ctx context.Context) error { _, err := s.Usage(ctx, scope, 1); return err },
 		"PutVectors": func(ctx context.Context) error {
-			return s.PutVectors(ctx, "a", "s", []store.ExchangeVector{{Seq: 1, ID: "e1", Model: "m"}})
+			return s.PutVectors(ctx, scope, "s", []store.ExchangeVector{{Seq: 1, ID: "e1", Model: "m"}})
 		},
-		"Vectors":       func(ctx context.Context) error { _, err := s.Vectors(ctx, "a", "s", []int64{1}); return err },
-		"DeleteSession": func(ctx context.Context) error { return s.DeleteSession(ctx, "a", "s") },
+		"Vectors":       func(ctx context.Context) error { _, err := s.Vectors(ctx, scope, "s", []int64{1}); return err },
+		"DeleteSession": func(ctx context.Context) error { return s.DeleteSession(ctx, scope, "s") },
 		"CreateFile": func(ctx context.Context) error {
-			_, err := s.CreateFile(ctx, "a", document("f2", ""), []byte("x"))
+			_, err := s.CreateFile(ctx, scope, document("f2", ""), []byte("x"))
 			return err
 		},
-		"AddChunks":  func(ctx context.Context) error { return s.AddChunks(ctx, "a", "f0", words("x")) },
-		"FinishFile": func(ctx context.Context) error { return s.FinishFile(ctx, "a", "f1", store.FileError, "x") },
-		"File":       func(ctx context.Context) error { _, err := s.File(ctx, "a", "f1"); return err },
+		"AddChunks":  func(ctx context.Context) error { return s.AddChunks(ctx, scope, "f0", words("x")) },
+		"FinishFile": func(ctx context.Context) error { return s.FinishFile(ctx, scope, "f1", store.FileError, "x") },
+		"File":       func(ctx context.Context) error { _, err := s.File(ctx, scope, "f1"); return err },
 		"ListFiles": func(ctx context.Context) error {
-			_, err := s.ListFiles(ctx, "a", store.FileQuery{Limit: 10})
+			_, err := s.ListFiles(ctx, scope, store.FileQuery{Limit: 10})
 			return err
 		},
-		"Content":    func(ctx context.Context) error { _, err := s.Content(ctx, "a", "f1"); return err },
-		"DeleteFile": func(ctx context.Context) error { return s.DeleteFile(ctx, "a", "f1") },
+		"Content":    func(ctx context.Context) error { _, err := s.Content(ctx, scope, "f1"); return err },
+		"DeleteFile": func(ctx context.Context) error { return s.DeleteFile(ctx, scope, "f1") },
 		"KnownVectors": func(ctx context.Context) error {
-			_, err := s.KnownVectors(ctx, "a", "m", 2, make([]store.ChunkDigest, 1))
+			_, err := s.KnownVectors(ctx, scope, "m", 2, make([]store.ChunkDigest, 1))
 			return err
 		},
-		"FileChunks": func(ctx context.Context) error { _, err := s.FileChunks(ctx, "a", "f1", -1, 10); return err },
-		"SetVectors": func(ctx context.Context) error { return s.SetVectors(ctx, "a", "f1", "m", []store.Chunk{both(0)}) },
-		"SetModel":   func(ctx context.Context) error { return s.SetModel(ctx, "a", "f1", "m") },
-		"SearchText": func(ctx context.Context) error { _, err := s.SearchText(ctx, "a", []string{"alpha"}, 10); return err },
+		"FileChunks": func(ctx context.Context) error { _, err := s.FileChunks(ctx, scope, "f1", -1, 10); return err },
+		"SetVectors": func(ctx context.Context) error { return s.SetVectors(ctx, scope, "f1", "m", []store.Chunk{both(0)}) },
+		"SetModel":   func(ctx context.Context) error { return s.SetModel(ctx, scope, "f1", "m") },
+		"SearchText": func(ctx context.Context) error {
+			_, err := s.SearchText(ctx, scope, []string{"alpha"}, 10)
+			return err
+		},
 		"SearchVector": func(ctx context.Context) error {
-			_, err := s.SearchVector(ctx, "a", "m", []float32{1, 0}, 10)
+			_, err := s.SearchVector(ctx, scope, "m", []float32{1, 0}, 10)
 			return err
 		},
 		"Chunks": func(ctx context.Context) error {
-			_, err := s.Chunks(ctx, "a", []store.ChunkRef{{FileID: "f1", N: 0}})
+			_, err := s.Chunks(ctx, scope, []store.ChunkRef{{FileID: "f1", N: 0}})
 			return err
 		},
 	}
 }
+
+var unscoped = []string{"Ping", "Key", "PutKey", "ListKeys", "Take"}
 
 // furnish gives every call something to work on.
 func (f *fixture) furnish() {
@@ -80,8 +93,30 @@ func (f *fixture) furnish() {
 	f.ok(f.PutKey(context.Background(), store.Key{Digest: [32]byte{1}, Tenant: "a"}))
 	f.save("a", "s", turn("e1"))
 	f.upload("a", "f1", "m", []store.Chunk{both(0)})
-	_, err := f.CreateFile(context.Background(), "a", document("f0", ""), []byte("x"))
+	_, err := f.CreateFile(context.Background(), of("a"), document("f0", ""), []byte("x"))
 	f.ok(err)
+}
+
+func testScopes(t *testing.T, b Backend) {
+	b.each(t, map[string]func(*fixture){
+		"a user's data isn't taken for the tenant's": func(f *fixture) {
+			f.furnish()
+			for name, call := range calls(f.Store, store.Scope{Tenant: "a", User: "u"}) {
+				if slices.Contains(unscoped, name) {
+					continue
+				}
+				if err := call(context.Background()); !errors.Is(err, store.ErrUsers) {
+					f.Errorf("%s: got %v, want ErrUsers", name, err)
+				}
+			}
+			if got := ids(f.all("a", "s").Tail); got != "e1" {
+				f.Errorf("the tenant's session holds %q", got)
+			}
+			if files, err := f.ListFiles(context.Background(), of("a"), store.FileQuery{Limit: 10}); err != nil || len(files) != 2 {
+				f.Errorf("the tenant has %d files, %v", len(files), err)
+			}
+		},
+	})
 }
 
 func testContexts(t *testing.T, b Backend) {
@@ -93,7 +128,7 @@ func testContexts(t *testing.T, b Backend) {
 			cancel()
 			expired, cancel := context.WithDeadline(background, time.Unix(0, 0))
 			defer cancel()
-			for name, call := range calls(f.Store) {
+			for name, call := range calls(f.Store, of("a")) {
 				if err := call(cancelled); !errors.Is(err, context.Canceled) {
 					f.Errorf("%s: got %v, want Canceled", name, err)
 				}
@@ -104,16 +139,16 @@ func testContexts(t *testing.T, b Backend) {
 			if got := ids(f.all("a", "s").Tail); got != "e1" {
 				f.Errorf("the session holds %q", got)
 			}
-			if file, err := f.File(background, "a", "f1"); err != nil || file.Status != store.FileProcessed {
+			if file, err := f.File(background, of("a"), "f1"); err != nil || file.Status != store.FileProcessed {
 				f.Errorf("the file is %+v, %v", file, err)
 			}
-			if file, err := f.File(background, "a", "f0"); err != nil || file.Chunks != 0 {
+			if file, err := f.File(background, of("a"), "f0"); err != nil || file.Chunks != 0 {
 				f.Errorf("the other file is %+v, %v", file, err)
 			}
 			if keys, err := f.ListKeys(background, "a"); err != nil || len(keys) != 1 {
 				f.Errorf("%d keys, %v", len(keys), err)
 			}
-			if _, err := f.File(background, "a", "f2"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := f.File(background, of("a"), "f2"); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("the file that wasn't to be created: %v", err)
 			}
 			if rate, err := f.Take(background, "a", generous); err != nil || rate.Remaining != generous-3 {
@@ -127,7 +162,7 @@ func testContexts(t *testing.T, b Backend) {
 			for i := range appends {
 				ctx, cancel := context.WithCancel(background)
 				all.Go(func() {
-					_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn(fmt.Sprint("e", i))})
+					_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint("e", i))})
 					if err != nil && !errors.Is(err, context.Canceled) {
 						f.Error(err)
 					}
@@ -155,7 +190,7 @@ func testContexts(t *testing.T, b Backend) {
 			for range 200 {
 				f.save("a", "s", turn(fmt.Sprint(f.clock.now())))
 			}
-			reads := calls(f.Store)
+			reads := calls(f.Store, of("a"))
 			var all sync.WaitGroup
 			for _, name := range []string{"Gather", "Exchanges", "SearchText", "SearchVector", "ListSessions", "Content"} {
 				for range 20 {
@@ -181,7 +216,7 @@ func testClosing(t *testing.T, b Backend) {
 			f.furnish()
 			f.ok(f.Ping(background))
 			f.ok(f.Close())
-			for name, call := range calls(f.Store) {
+			for name, call := range calls(f.Store, of("a")) {
 				if name == "Take" {
 					continue // may be counted without the store
 				}
@@ -204,7 +239,7 @@ func testClosing(t *testing.T, b Backend) {
 				all.Go(func() {
 					id := fmt.Sprint("e", i)
 					begun <- struct{}{}
-					if _, err := f.Append(background, store.Append{Tenant: "a", Session: "s", Exchange: turn(id)}); err == nil {
+					if _, err := f.Append(background, store.Append{Scope: of("a"), Session: "s", Exchange: turn(id)}); err == nil {
 						mu.Lock()
 						saved = append(saved, id)
 						mu.Unlock()

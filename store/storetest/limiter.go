@@ -106,7 +106,7 @@ func testLimiter(t *testing.T, b Backend) {
 		"gather counts as take does": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			f.clock.advance(2 * store.RateWindow)
-			req := store.GatherRequest{Tenant: "a", Limit: 2, Session: "s", Tokens: 1}
+			req := store.GatherRequest{Scope: of("a"), Limit: 2, Session: "s", Tokens: 1}
 			for i, allowed := range []bool{true, true, false} {
 				g, err := f.Gather(ctx, req)
 				f.ok(err)

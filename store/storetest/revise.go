@@ -22,7 +22,7 @@ func (f *fixture) known(tenant, model string, dimensions int, chunks ...store.Ch
 	for i := range chunks {
 		digests[i] = chunks[i].Digest()
 	}
-	vectors, err := f.KnownVectors(context.Background(), tenant, model, dimensions, digests)
+	vectors, err := f.KnownVectors(context.Background(), of(tenant), model, dimensions, digests)
 	f.ok(err)
 	if len(vectors) != len(chunks) {
 		f.Fatalf("%d vectors for %d digests", len(vectors), len(chunks))
@@ -69,13 +69,13 @@ func testRevisor(t *testing.T, b Backend) {
 			}
 		},
 		"what isn't searchable isn't known": func(f *fixture) {
-			_, err := f.CreateFile(ctx, "a", document("f1", "m"), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f1", "m"), []byte("x"))
 			f.ok(err)
-			f.ok(f.AddChunks(ctx, "a", "f1", []store.Chunk{one}))
+			f.ok(f.AddChunks(ctx, of("a"), "f1", []store.Chunk{one}))
 			if got := f.known("a", "m", 2, one); got != "[[]]" {
 				f.Errorf("of an upload under way: %s", got)
 			}
-			f.ok(f.FinishFile(ctx, "a", "f1", store.FileError, "broken"))
+			f.ok(f.FinishFile(ctx, of("a"), "f1", store.FileError, "broken"))
 			if got := f.known("a", "m", 2, one); got != "[[]]" {
 				f.Errorf("of one that failed: %s", got)
 			}
@@ -83,30 +83,30 @@ func testRevisor(t *testing.T, b Backend) {
 		"nothing outlives a deletion": func(f *fixture) {
 			f.upload("a", "f1", "m", []store.Chunk{one, two})
 			f.upload("a", "f2", "m", []store.Chunk{one})
-			f.ok(f.DeleteFile(ctx, "a", "f1"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f1"))
 			if got := f.known("a", "m", 2, one, two); got != "[[1 0] []]" {
 				f.Errorf("got %s", got)
 			}
-			f.ok(f.DeleteFile(ctx, "a", "f2"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f2"))
 			if got := f.known("a", "m", 2, one, two); got != "[[] []]" {
 				f.Errorf("got %s", got)
 			}
 		},
 		"only of files that are processed": func(f *fixture) {
 			for _, tenant := range []string{"a", "b"} {
-				if err := f.SetVectors(ctx, tenant, "f1", "m", []store.Chunk{one}); !errors.Is(err, store.ErrDeleted) {
+				if err := f.SetVectors(ctx, of(tenant), "f1", "m", []store.Chunk{one}); !errors.Is(err, store.ErrDeleted) {
 					f.Errorf("got %v", err)
 				}
-				if err := f.SetModel(ctx, tenant, "f1", "m"); !errors.Is(err, store.ErrDeleted) {
+				if err := f.SetModel(ctx, of(tenant), "f1", "m"); !errors.Is(err, store.ErrDeleted) {
 					f.Errorf("got %v", err)
 				}
 				f.upload("c", "f1", "m", []store.Chunk{one})
-				f.ok(f.DeleteFile(ctx, "c", "f1"))
+				f.ok(f.DeleteFile(ctx, of("c"), "f1"))
 			}
-			_, err := f.CreateFile(ctx, "a", document("f2", "m"), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f2", "m"), []byte("x"))
 			f.ok(err)
-			f.ok(f.AddChunks(ctx, "a", "f2", []store.Chunk{one}))
-			if err := f.SetVectors(ctx, "a", "f2", "m", []store.Chunk{one}); err == nil || errors.Is(err, store.ErrDeleted) {
+			f.ok(f.AddChunks(ctx, of("a"), "f2", []store.Chunk{one}))
+			if err := f.SetVectors(ctx, of("a"), "f2", "m", []store.Chunk{one}); err == nil || errors.Is(err, store.ErrDeleted) {
 				f.Errorf("got %v", err)
 			}
 		},
@@ -120,15 +120,15 @@ func testRevision(t *testing.T, b Backend) {
 	b.each(t, map[string]func(*fixture){
 		"a file's vectors are replaced while it is searched": func(f *fixture) {
 			f.upload("a", "f1", "m", []store.Chunk{one, two})
-			f.ok(f.SetVectors(ctx, "a", "f1", "new", []store.Chunk{about(1, "S", "two", 0, 0, 1)}))
+			f.ok(f.SetVectors(ctx, of("a"), "f1", "new", []store.Chunk{about(1, "S", "two", 0, 0, 1)}))
 			if got := f.vector("a", "m", 10, 1, 0); got != "f1/0" {
 				f.Errorf("by the old model, half way: got %q", got)
 			}
 			if got := f.vector("a", "new", 10, 0, 0, 1); got != "f1/1" {
 				f.Errorf("by the new model, half way: got %q", got)
 			}
-			f.ok(f.SetVectors(ctx, "a", "f1", "new", []store.Chunk{about(0, "S", "one", 1, 0, 0)}))
-			f.ok(f.SetModel(ctx, "a", "f1", "new"))
+			f.ok(f.SetVectors(ctx, of("a"), "f1", "new", []store.Chunk{about(0, "S", "one", 1, 0, 0)}))
+			f.ok(f.SetModel(ctx, of("a"), "f1", "new"))
 			if got := f.vector("a", "m", 10, 1, 0); got != "" {
 				f.Errorf("by the old model: got %q", got)
 			}
@@ -141,26 +141,26 @@ func testRevision(t *testing.T, b Backend) {
 			if got := f.known("a", "m", 2, one) + f.known("a", "new", 3, one, two); got != "[[]][[1 0 0] [0 0 1]]" {
 				f.Errorf("known: %s", got)
 			}
-			file, err := f.File(ctx, "a", "f1")
+			file, err := f.File(ctx, of("a"), "f1")
 			if f.ok(err); file.Model != "new" || file.Chunks != 2 || file.Status != store.FileProcessed {
 				f.Errorf("got %+v", file)
 			}
-			list, err := f.FileChunks(ctx, "a", "f1", -1, 10)
+			list, err := f.FileChunks(ctx, of("a"), "f1", -1, 10)
 			if f.ok(err); len(list) != 2 || !slices.Equal(list[1].Vector, []float32{0, 0, 1}) {
 				f.Errorf("got %+v", list)
 			}
-			f.ok(f.DeleteFile(ctx, "a", "f1"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f1"))
 			if got := f.vector("a", "new", 10, 1, 0, 0) + f.known("a", "new", 3, one); got != "[[]]" {
 				f.Errorf("deleted: got %q", got)
 			}
 		},
 		"a vector can be taken away": func(f *fixture) {
 			f.upload("a", "f1", "m", []store.Chunk{one, two})
-			f.ok(f.SetVectors(ctx, "a", "f1", "m", []store.Chunk{about(0, "S", "one"), about(9, "S", "not there", 1, 0)}))
+			f.ok(f.SetVectors(ctx, of("a"), "f1", "m", []store.Chunk{about(0, "S", "one"), about(9, "S", "not there", 1, 0)}))
 			if got := f.vector("a", "m", 10, 1, 0) + f.known("a", "m", 2, one); got != "f1/1[[]]" {
 				f.Errorf("got %q", got)
 			}
-			if list, err := f.FileChunks(ctx, "a", "f1", -1, 10); err != nil || len(list) != 2 {
+			if list, err := f.FileChunks(ctx, of("a"), "f1", -1, 10); err != nil || len(list) != 2 {
 				f.Errorf("%d chunks, %v", len(list), err)
 			}
 		},

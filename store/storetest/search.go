@@ -25,14 +25,14 @@ func found(hits []store.Hit) string {
 
 func (f *fixture) text(tenant string, limit int, terms ...string) string {
 	f.Helper()
-	hits, err := f.SearchText(context.Background(), tenant, terms, limit)
+	hits, err := f.SearchText(context.Background(), of(tenant), terms, limit)
 	f.ok(err)
 	return found(hits)
 }
 
 func (f *fixture) vector(tenant, model string, limit int, v ...float32) string {
 	f.Helper()
-	hits, err := f.SearchVector(context.Background(), tenant, model, v, limit)
+	hits, err := f.SearchVector(context.Background(), of(tenant), model, v, limit)
 	f.ok(err)
 	return found(hits)
 }
@@ -58,11 +58,11 @@ func testChunks(t *testing.T, b Backend) {
 				N: 3, Text: "Alpha é \x00 <b>", Terms: "alpha b", Section: "One > Two", Page: 12, Tokens: 7, Vector: []float32{0.6, 0.8},
 			}
 			f.upload("a", "f1", "m", []store.Chunk{c})
-			byText, err := f.SearchText(ctx, "a", []string{"alpha"}, 5)
+			byText, err := f.SearchText(ctx, of("a"), []string{"alpha"}, 5)
 			f.ok(err)
-			byVector, err := f.SearchVector(ctx, "a", "m", []float32{1, 0}, 5)
+			byVector, err := f.SearchVector(ctx, of("a"), "m", []float32{1, 0}, 5)
 			f.ok(err)
-			byName, err := f.Chunks(ctx, "a", []store.ChunkRef{{FileID: "f1", N: 3}})
+			byName, err := f.Chunks(ctx, of("a"), []store.ChunkRef{{FileID: "f1", N: 3}})
 			f.ok(err)
 			c.Vector, c.Terms = nil, ""
 			for i, hits := range [][]store.Hit{byText, byVector, byName} {
@@ -80,14 +80,14 @@ func testChunks(t *testing.T, b Backend) {
 			}
 		},
 		"chunks are found when their file is processed, all together": func(f *fixture) {
-			_, err := f.CreateFile(ctx, "a", document("f1", "m"), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f1", "m"), []byte("x"))
 			f.ok(err)
-			f.ok(f.AddChunks(ctx, "a", "f1", []store.Chunk{both(0), both(1)}))
-			f.ok(f.AddChunks(ctx, "a", "f1", []store.Chunk{both(2)}))
+			f.ok(f.AddChunks(ctx, of("a"), "f1", []store.Chunk{both(0), both(1)}))
+			f.ok(f.AddChunks(ctx, of("a"), "f1", []store.Chunk{both(2)}))
 			if got := search(f, "a"); got != "" {
 				f.Errorf("before: got %q", got)
 			}
-			f.ok(f.FinishFile(ctx, "a", "f1", store.FileProcessed, ""))
+			f.ok(f.FinishFile(ctx, of("a"), "f1", store.FileProcessed, ""))
 			if got := search(f, "a"); got != "f1/0 f1/1 f1/2" {
 				f.Errorf("after: got %q", got)
 			}
@@ -106,8 +106,8 @@ func testChunks(t *testing.T, b Backend) {
 			for _, id := range []string{"f1", "f2", "f3"} {
 				f.upload("a", id, "m", []store.Chunk{both(0), both(1)})
 			}
-			f.ok(f.DeleteFile(ctx, "a", "f2"))
-			f.ok(f.FinishFile(ctx, "a", "f3", store.FileError, "withdrawn"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f2"))
+			f.ok(f.FinishFile(ctx, of("a"), "f3", store.FileError, "withdrawn"))
 			if got := search(f, "a"); got != "f1/0 f1/1" {
 				f.Errorf("got %q", got)
 			}
@@ -118,20 +118,20 @@ func testChunks(t *testing.T, b Backend) {
 		},
 		"a large upload crowds nothing out": func(f *fixture) {
 			f.upload("a", "f1", "m", []store.Chunk{{Text: "Alpha and more", Terms: "alpha and more", Vector: []float32{0.6, 0.8}}})
-			_, err := f.CreateFile(ctx, "a", document("f2", "m"), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f2", "m"), []byte("x"))
 			f.ok(err)
 			chunks := make([]store.Chunk, 300) // each a better match
 			for i := range chunks {
 				chunks[i] = both(i)
 			}
-			f.ok(f.AddChunks(ctx, "a", "f2", chunks))
+			f.ok(f.AddChunks(ctx, of("a"), "f2", chunks))
 			if got := f.text("a", 2, "alpha"); got != "f1/0" {
 				f.Errorf("by text: got %q", got)
 			}
 			if got := f.vector("a", "m", 2, 1, 0); got != "f1/0" {
 				f.Errorf("by vector: got %q", got)
 			}
-			f.ok(f.FinishFile(ctx, "a", "f2", store.FileError, "broken"))
+			f.ok(f.FinishFile(ctx, of("a"), "f2", store.FileError, "broken"))
 			if got := search(f, "a"); got != "f1/0" {
 				f.Errorf("after it has failed: got %q", got)
 			}
@@ -143,7 +143,7 @@ func testChunks(t *testing.T, b Backend) {
 			}
 			f.upload("a", "f1", "m", chunks)
 			f.upload("a", "f2", "m", chunks[:1])
-			f.ok(f.DeleteFile(ctx, "a", "f1"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f1"))
 			if got := search(f, "a"); got != "f2/0" {
 				f.Errorf("got %q", got)
 			}
@@ -152,19 +152,19 @@ func testChunks(t *testing.T, b Backend) {
 			f.upload("a", "f1", "", words("zero", "one", "two"))
 			f.upload("a", "f2", "", words("other"))
 			f.upload("b", "f3", "", words("of b"))
-			_, err := f.CreateFile(ctx, "a", document("f4", ""), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f4", ""), []byte("x"))
 			f.ok(err)
-			f.ok(f.AddChunks(ctx, "a", "f4", words("not yet")))
-			hits, err := f.Chunks(ctx, "a", []store.ChunkRef{
+			f.ok(f.AddChunks(ctx, of("a"), "f4", words("not yet")))
+			hits, err := f.Chunks(ctx, of("a"), []store.ChunkRef{
 				{FileID: "f1", N: 2}, {FileID: "f4", N: 0}, {FileID: "f2", N: 0}, {FileID: "f3", N: 0}, {FileID: "f1", N: 9}, {FileID: "f1", N: 0}, {FileID: "", N: 0},
 			})
 			f.ok(err)
 			if got := found(hits); got != "f1/2 f2/0 f1/0" {
 				f.Errorf("got %q", got)
 			}
-			f.ok(f.DeleteFile(ctx, "a", "f2"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f2"))
 			for tenant, refs := range map[string][]store.ChunkRef{"a": {{FileID: "f2", N: 0}}, "nobody": {{FileID: "f1", N: 0}}, "b": nil} {
-				if hits, err := f.Chunks(ctx, tenant, refs); err != nil || len(hits) != 0 {
+				if hits, err := f.Chunks(ctx, of(tenant), refs); err != nil || len(hits) != 0 {
 					f.Errorf("tenant %s: got %v, %v", tenant, hits, err)
 				}
 			}
@@ -218,7 +218,7 @@ func testText(t *testing.T, b Backend) {
 		},
 		"scores fall, and the limit holds": func(f *fixture) {
 			f.upload("a", "f1", "", words("a1 b1", "a1", "a1 b1 c1", "a1 x1 y1 z1", "b1"))
-			hits, err := f.SearchText(context.Background(), "a", []string{"a1", "b1"}, 3)
+			hits, err := f.SearchText(context.Background(), of("a"), []string{"a1", "b1"}, 3)
 			f.ok(err)
 			if len(hits) != 3 || !slices.IsSortedFunc(hits, func(x, y store.Hit) int { return cmp.Compare(y.Score, x.Score) }) || hits[0].Score <= 0 {
 				f.Errorf("got %+v", hits)
@@ -304,7 +304,7 @@ func testVector(t *testing.T, b Backend) {
 		"a vector of other dimensions finds nothing, and breaks nothing": func(f *fixture) {
 			f.upload("a", "f1", "m", []store.Chunk{both(0)})
 			for _, v := range [][]float32{nil, {1}, {1, 0, 0}, make([]float32, 5000)} {
-				if hits, err := f.SearchVector(ctx, "a", "m", v, 10); err == nil && len(hits) > 0 {
+				if hits, err := f.SearchVector(ctx, of("a"), "m", v, 10); err == nil && len(hits) > 0 {
 					f.Errorf("%d dimensions: got %+v", len(v), hits)
 				}
 			}
@@ -357,7 +357,7 @@ func testNearest(f *fixture) {
 			want[i] = i
 		}
 		slices.SortFunc(want, func(a, b int) int { return cmp.Compare(cosine(b), cosine(a)) })
-		hits, err := f.SearchVector(context.Background(), "a", "m", q, limit)
+		hits, err := f.SearchVector(context.Background(), of("a"), "m", q, limit)
 		f.ok(err)
 		if len(hits) != limit {
 			f.Fatalf("%d hits, want %d", len(hits), limit)

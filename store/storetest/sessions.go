@@ -15,7 +15,7 @@ func testSessions(t *testing.T, b Backend) {
 	ctx := context.Background()
 	list := func(f *fixture, tenant, after string, limit int) string {
 		f.Helper()
-		sessions, err := f.ListSessions(ctx, tenant, after, limit)
+		sessions, err := f.ListSessions(ctx, of(tenant), after, limit)
 		f.ok(err)
 		var all []string
 		for _, d := range sessions {
@@ -25,7 +25,7 @@ func testSessions(t *testing.T, b Backend) {
 	}
 	exchanges := func(f *fixture, after int64, limit int, order store.Order) string {
 		f.Helper()
-		list, err := f.Exchanges(ctx, "a", "s", after, limit, order)
+		list, err := f.Exchanges(ctx, of("a"), "s", after, limit, order)
 		f.ok(err)
 		return ids(list)
 	}
@@ -46,10 +46,10 @@ func testSessions(t *testing.T, b Backend) {
 		"an unknown session is not found": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			for _, at := range [][2]string{{"a", "t"}, {"b", "s"}, {"a", ""}, {"", "s"}} {
-				if _, err := f.Session(ctx, at[0], at[1]); !errors.Is(err, store.ErrNotFound) {
+				if _, err := f.Session(ctx, of(at[0]), at[1]); !errors.Is(err, store.ErrNotFound) {
 					f.Errorf("%q: Session returned %v", at, err)
 				}
-				if _, err := f.Exchanges(ctx, at[0], at[1], 0, 10, store.Ascending); !errors.Is(err, store.ErrNotFound) {
+				if _, err := f.Exchanges(ctx, of(at[0]), at[1], 0, 10, store.Ascending); !errors.Is(err, store.ErrNotFound) {
 					f.Errorf("%q: Exchanges returned %v", at, err)
 				}
 			}
@@ -73,8 +73,8 @@ func testSessions(t *testing.T, b Backend) {
 					f.Errorf("%d after %q: got %q, want %q", c.limit, c.after, got, c.want)
 				}
 			}
-			f.ok(f.DeleteSession(ctx, "a", "s6"))
-			f.ok(f.DeleteSession(ctx, "a", "s3"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s6"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s3"))
 			f.save("a", "s1", turn("e2"))
 			if got := list(f, "a", "", 100); got != "s1 s2 s5 s4 s0" {
 				f.Errorf("after deletions: got %q", got)
@@ -86,7 +86,7 @@ func testSessions(t *testing.T, b Backend) {
 		"a page after a session that isn't there is not found": func(f *fixture) {
 			f.save("b", "s", turn("e1"))
 			for _, tenant := range []string{"a", "b"} {
-				if _, err := f.ListSessions(ctx, tenant, "gone", 10); !errors.Is(err, store.ErrNotFound) {
+				if _, err := f.ListSessions(ctx, of(tenant), "gone", 10); !errors.Is(err, store.ErrNotFound) {
 					f.Errorf("tenant %s: got %v", tenant, err)
 				}
 			}
@@ -121,7 +121,7 @@ func testSessions(t *testing.T, b Backend) {
 			e.Passages = []store.ChunkRef{{FileID: "file-1", N: 2}}
 			e.Recalled = []store.MessageRef{{Seq: 1, N: 1}}
 			f.save("a", "s", e)
-			got, err := f.Exchanges(ctx, "a", "s", 0, 1, store.Ascending)
+			got, err := f.Exchanges(ctx, of("a"), "s", 0, 1, store.Ascending)
 			f.ok(err)
 			want := f.all("a", "s").Tail
 			if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -131,7 +131,7 @@ func testSessions(t *testing.T, b Backend) {
 		"exchanges are found by their Seqs": func(f *fixture) {
 			var seqs []int64
 			for i := range 40 {
-				a := store.Append{Tenant: "a", Session: "s", Exchange: turn(fmt.Sprint("e", i)), Mark: f.gather("a", "s", 0, 0).Mark}
+				a := store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint("e", i)), Mark: f.gather("a", "s", 0, 0).Mark}
 				if i == 3 || i == 20 {
 					a.Replaces = seqs[i-1]
 				}
@@ -149,19 +149,19 @@ func testSessions(t *testing.T, b Backend) {
 				{[]int64{seqs[2]}, ""}, {[]int64{seqs[3]}, "e3"}, {[]int64{seqs[21], seqs[19], seqs[2], seqs[4], seqs[4]}, "e4 e21"},
 				{seqs, "e0 e1 e3 e4 e5 e6 e7 e8 e9 e10 e11 e12 e13 e14 e15 e16 e17 e18 e20 e21 e22 e23 e24 e25 e26 e27 e28 e29 e30 e31 e32 e33 e34 e35 e36 e37 e38 e39"},
 			} {
-				got, err := f.ExchangesAt(ctx, "a", "s", c.seqs)
+				got, err := f.ExchangesAt(ctx, of("a"), "s", c.seqs)
 				f.ok(err)
 				if ids(got) != c.want {
 					f.Errorf("at %v: got %q, want %q", c.seqs, ids(got), c.want)
 				}
 			}
-			whole, err := f.ExchangesAt(ctx, "a", "s", seqs[39:])
+			whole, err := f.ExchangesAt(ctx, of("a"), "s", seqs[39:])
 			f.ok(err)
 			if tail := f.all("a", "s").Tail; fmt.Sprint(whole) != fmt.Sprint(tail[len(tail)-1:]) {
 				f.Errorf("got %v", whole)
 			}
 			for _, at := range [][2]string{{"a", "gone"}, {"b", "s"}, {"", ""}} {
-				if got, err := f.ExchangesAt(ctx, at[0], at[1], seqs); err != nil || len(got) != 0 {
+				if got, err := f.ExchangesAt(ctx, of(at[0]), at[1], seqs); err != nil || len(got) != 0 {
 					f.Errorf("%q: got %v, %v", at, got, err)
 				}
 			}
@@ -185,9 +185,9 @@ func testSessions(t *testing.T, b Backend) {
 // sessions is what Session and ListSessions each say of a session.
 func (f *fixture) sessions(ctx context.Context, tenant, session string) []store.Session {
 	f.Helper()
-	one, err := f.Session(ctx, tenant, session)
+	one, err := f.Session(ctx, of(tenant), session)
 	f.ok(err)
-	list, err := f.ListSessions(ctx, tenant, "", 100)
+	list, err := f.ListSessions(ctx, of(tenant), "", 100)
 	f.ok(err)
 	for _, d := range list {
 		if d.ID == session {
@@ -216,13 +216,13 @@ func testNames(t *testing.T, b Backend) {
 				if got, want := ids(f.all("a", name).Tail), fmt.Sprint("e", i); got != want {
 					f.Errorf("%.40q: got %q, want %q", name, got, want)
 				}
-				if d, err := f.Session(ctx, "a", name); err != nil || d.ID != name || d.Messages != 2 {
+				if d, err := f.Session(ctx, of("a"), name); err != nil || d.ID != name || d.Messages != 2 {
 					f.Errorf("%.40q: got %+v, %v", name, d, err)
 				}
 			}
 			after := ""
 			for i := len(names) - 1; i >= 0; i-- {
-				page, err := f.ListSessions(ctx, "a", after, 1)
+				page, err := f.ListSessions(ctx, of("a"), after, 1)
 				f.ok(err)
 				if len(page) != 1 || page[0].ID != names[i] {
 					f.Fatalf("after %.40q: got %.60v, want %.40q", after, page, names[i])
@@ -230,9 +230,9 @@ func testNames(t *testing.T, b Backend) {
 				after = names[i]
 			}
 			for _, name := range names {
-				f.ok(f.DeleteSession(ctx, "a", name))
+				f.ok(f.DeleteSession(ctx, of("a"), name))
 			}
-			if left, err := f.ListSessions(ctx, "a", "", 1); err != nil || len(left) != 0 {
+			if left, err := f.ListSessions(ctx, of("a"), "", 1); err != nil || len(left) != 0 {
 				f.Errorf("%d are left, %v", len(left), err)
 			}
 		},
@@ -267,9 +267,9 @@ func testNames(t *testing.T, b Backend) {
 			for i, name := range names {
 				file := document(fmt.Sprint("f", i), "")
 				file.Name = name
-				_, err := f.CreateFile(ctx, "a", file, []byte(name))
+				_, err := f.CreateFile(ctx, of("a"), file, []byte(name))
 				f.ok(err)
-				if got, err := f.File(ctx, "a", file.ID); err != nil || got.Name != name {
+				if got, err := f.File(ctx, of("a"), file.ID); err != nil || got.Name != name {
 					f.Errorf("got %.40q, %v; want %.40q", got.Name, err, name)
 				}
 			}

@@ -52,6 +52,7 @@ func Run(t *testing.T, b Backend) {
 		"Revisor":  testRevisor,
 		"Revision": testRevision,
 		"Recall":   testRecall,
+		"Scopes":   testScopes,
 		"Contexts": testContexts,
 		"Closing":  testClosing,
 	} {
@@ -120,13 +121,16 @@ func (c *clock) advance(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
+// of is the scope of a tenant.
+func of(tenant string) store.Scope { return store.Scope{Tenant: tenant} }
+
 // generous is a limit that isn't what a test is about.
 const generous = 1_000_000
 
 func (f *fixture) gather(tenant, session string, tokens, messages int) store.Gathered {
 	f.Helper()
 	g, err := f.Gather(context.Background(), store.GatherRequest{
-		Tenant: tenant, Limit: generous, Session: session, Tokens: tokens, Messages: messages,
+		Scope: of(tenant), Limit: generous, Session: session, Tokens: tokens, Messages: messages,
 	})
 	f.ok(err)
 	return g
@@ -143,7 +147,7 @@ func (f *fixture) save(tenant, session string, e store.Exchange) int64 {
 	f.Helper()
 	f.clock.advance(time.Millisecond)
 	seq, err := f.Append(context.Background(), store.Append{
-		Tenant: tenant, Session: session, Exchange: e, Mark: f.gather(tenant, session, 0, 0).Mark,
+		Scope: of(tenant), Session: session, Exchange: e, Mark: f.gather(tenant, session, 0, 0).Mark,
 	})
 	f.ok(err)
 	return seq

@@ -16,15 +16,15 @@ const march = store.Month(2026*12 + 2)
 
 func (f *fixture) addUsage(tenant string, month store.Month, tokens int64) {
 	f.Helper()
-	f.ok(f.AddUsage(context.Background(), tenant, store.Used{Month: month, Tokens: tokens}))
+	f.ok(f.AddUsage(context.Background(), of(tenant), store.Used{Month: month, Tokens: tokens}))
 }
 
 // used checks what a tenant used, as Usage tells it and as Gather does.
 func (f *fixture) used(tenant string, month store.Month, want int64) {
 	f.Helper()
-	got, err := f.Usage(context.Background(), tenant, month)
+	got, err := f.Usage(context.Background(), of(tenant), month)
 	f.ok(err)
-	g, err := f.Gather(context.Background(), store.GatherRequest{Tenant: tenant, Limit: generous, Month: month})
+	g, err := f.Gather(context.Background(), store.GatherRequest{Scope: of(tenant), Limit: generous, Month: month})
 	f.ok(err)
 	if got != want || g.Used != want {
 		f.Errorf("tenant %s used %d in %s, or %d as gathered; want %d", tenant, got, month, g.Used, want)
@@ -56,17 +56,17 @@ func testUsage(t *testing.T, b Backend) {
 		"an append brings its own": func(f *fixture) {
 			f.used("a", march, 0)
 			for i := range 3 {
-				_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn(fmt.Sprint(i)), Usage: store.Used{Month: march, Tokens: 10}})
+				_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint(i)), Usage: store.Used{Month: march, Tokens: 10}})
 				f.ok(err)
 			}
 			f.used("a", march, 30)
-			_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn("more")})
+			_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("more")})
 			f.ok(err)
 			f.used("a", march, 30)
 		},
 		"an append of the same exchange counts once": func(f *fixture) {
 			for range 3 {
-				_, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn("e"), Usage: store.Used{Month: march, Tokens: 10}})
+				_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("e"), Usage: store.Used{Month: march, Tokens: 10}})
 				f.ok(err)
 			}
 			f.used("a", march, 10)
@@ -76,15 +76,15 @@ func testUsage(t *testing.T, b Backend) {
 			f.save("a", "s", turn("e1"))
 			usage := store.Used{Month: march, Tokens: 10}
 			seq, err := f.Append(ctx, store.Append{
-				Tenant: "a", Session: "s", Exchange: turn("e2"), Mark: mark, Usage: usage,
+				Scope: of("a"), Session: "s", Exchange: turn("e2"), Mark: mark, Usage: usage,
 				Rebase: func([]store.Exchange) (store.Exchange, int64) { return store.Exchange{}, 0 },
 			})
 			if err != nil || seq != 0 {
 				f.Fatalf("got %d, %v", seq, err)
 			}
 			f.used("a", march, 10)
-			f.ok(f.DeleteSession(ctx, "a", "s"))
-			if _, err := f.Append(ctx, store.Append{Tenant: "a", Session: "s", Exchange: turn("e3"), Mark: mark, Usage: usage}); !errors.Is(err, store.ErrDeleted) {
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
+			if _, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: mark, Usage: usage}); !errors.Is(err, store.ErrDeleted) {
 				f.Fatalf("got %v", err)
 			}
 			f.used("a", march, 20)
@@ -96,7 +96,7 @@ func testUsage(t *testing.T, b Backend) {
 			mark := f.gather("a", "s", 0, 0).Mark
 			f.save("a", "s", turn("e1"))
 			_, err := f.Append(ctx, store.Append{
-				Tenant: "a", Session: "s", Exchange: turn("e2"), Mark: mark, Usage: store.Used{Month: march, Tokens: 10},
+				Scope: of("a"), Session: "s", Exchange: turn("e2"), Mark: mark, Usage: store.Used{Month: march, Tokens: 10},
 				Rebase: func([]store.Exchange) (store.Exchange, int64) { return turn("e2"), 0 },
 			})
 			f.ok(err)
@@ -107,8 +107,8 @@ func testUsage(t *testing.T, b Backend) {
 			for i := range 20 {
 				all.Go(func() {
 					u := store.Used{Month: march, Tokens: 1}
-					_, err := f.Append(ctx, store.Append{Tenant: "a", Session: fmt.Sprint(i % 3), Exchange: turn(fmt.Sprint(i)), Usage: u})
-					if err := errors.Join(err, f.AddUsage(ctx, "a", u)); err != nil {
+					_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: fmt.Sprint(i % 3), Exchange: turn(fmt.Sprint(i)), Usage: u})
+					if err := errors.Join(err, f.AddUsage(ctx, of("a"), u)); err != nil {
 						f.Error(err)
 					}
 				})
@@ -137,15 +137,15 @@ func testUsage(t *testing.T, b Backend) {
 			f.addUsage("a", march-1, 60)
 			f.addUsage("a", march-store.UsageMonths-1, 1)
 			f.used("a", march, 50)
-			f.ok(m.RestoreUsage(ctx, "a", []store.Used{{Month: march - 2, Tokens: 7}, {Month: march - 1, Tokens: 40}, {Month: march, Tokens: 70}}))
+			f.ok(m.RestoreUsage(ctx, of("a"), []store.Used{{Month: march - 2, Tokens: 7}, {Month: march - 1, Tokens: 40}, {Month: march, Tokens: 70}}))
 			f.used("a", march, 70)
-			list, err := m.ListUsage(ctx, "a")
+			list, err := m.ListUsage(ctx, of("a"))
 			f.ok(err)
 			want := fmt.Sprint([]store.Used{{Month: march - 2, Tokens: 7}, {Month: march - 1, Tokens: 60}, {Month: march, Tokens: 70}})
 			if fmt.Sprint(list) != want {
 				f.Errorf("got %v, want %v", list, want)
 			}
-			if list, err := m.ListUsage(ctx, "b"); err != nil || len(list) != 0 {
+			if list, err := m.ListUsage(ctx, of("b")); err != nil || len(list) != 0 {
 				f.Errorf("got %v, %v", list, err)
 			}
 		},
@@ -168,7 +168,7 @@ func testTenants(t *testing.T, b Backend) {
 			f.addUsage("with-usage", march, 1)
 			f.ok(f.PutKey(ctx, store.Key{Digest: [32]byte{1}, Tenant: "with-key", Plan: "free", Created: time.Unix(1, 0)}))
 			list("with-key", "with-session", "with-usage")
-			f.ok(f.DeleteSession(ctx, "with-session", "s"))
+			f.ok(f.DeleteSession(ctx, of("with-session"), "s"))
 			list("with-key", "with-usage")
 		},
 		"a tenant's keys and usage are forgotten, and nobody else's": func(f *fixture) {

@@ -23,7 +23,7 @@ func meaning(e store.Exchange, seq int64, n int) store.ExchangeVector {
 // vectors shows the vectors of a session, by Seq, with their models.
 func (f *fixture) vectors(tenant, session string, seqs ...int64) string {
 	f.Helper()
-	list, err := f.Vectors(context.Background(), tenant, session, seqs)
+	list, err := f.Vectors(context.Background(), of(tenant), session, seqs)
 	f.ok(err)
 	slices.SortFunc(list, func(a, b store.ExchangeVector) int { return cmp.Compare(a.Seq, b.Seq) })
 	var all []string
@@ -41,7 +41,7 @@ func testVectors(t *testing.T, b Backend) {
 	ctx := context.Background()
 	put := func(f *fixture, tenant, session string, list ...store.ExchangeVector) {
 		f.Helper()
-		f.ok(f.PutVectors(ctx, tenant, session, list))
+		f.ok(f.PutVectors(ctx, of(tenant), session, list))
 	}
 	// fill saves three exchanges and gives them vectors of their numbers.
 	fill := func(f *fixture, tenant, session string) (seqs []int64) {
@@ -105,7 +105,7 @@ func testVectors(t *testing.T, b Backend) {
 		"an exchange that is replaced takes its vector with it": func(f *fixture) {
 			seqs := fill(f, "a", "s")
 			seq, err := f.Append(ctx, store.Append{
-				Tenant: "a", Session: "s", Exchange: turn("e9"), Mark: f.gather("a", "s", 0, 0).Mark, Replaces: seqs[1],
+				Scope: of("a"), Session: "s", Exchange: turn("e9"), Mark: f.gather("a", "s", 0, 0).Mark, Replaces: seqs[1],
 			})
 			f.ok(err)
 			if got := f.vectors("a", "s", append(seqs, seq)...); got != "0:1 2:3" {
@@ -119,13 +119,13 @@ func testVectors(t *testing.T, b Backend) {
 		"a session that is deleted takes its vectors with it": func(f *fixture) {
 			seqs := fill(f, "a", "s")
 			others := fill(f, "a", "t")
-			f.ok(f.DeleteSession(ctx, "a", "s"))
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			if got := f.vectors("a", "s", seqs...); got != "" {
 				f.Errorf("got %q", got)
 			}
 			// A request that began before it was deleted ends now.
 			put(f, "a", "s", meaning(turn("e0"), seqs[0], 1))
-			if _, err := f.Session(ctx, "a", "s"); !errors.Is(err, store.ErrNotFound) {
+			if _, err := f.Session(ctx, of("a"), "s"); !errors.Is(err, store.ErrNotFound) {
 				f.Errorf("the session is back: %v", err)
 			}
 			again := f.save("a", "s", turn("x"))
