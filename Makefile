@@ -2,6 +2,8 @@
 
 GO      ?= go
 LDFLAGS := -w -s -X github.com/caddyserver/caddy/v2.CustomBinaryName=backstory
+# Go takes the version from git. Where there is none: make build VERSION=v1.2.3
+LDFLAGS += $(if $(VERSION),-X github.com/backstory-proxy/backstory/internal/version.stamp=$(VERSION))
 TAGS    := nobadger,nomysql,nopgx
 BENCH   ?= .
 

@@ -12,8 +12,12 @@ trap 'rm -rf "$work"' EXIT
 go build -modfile=tools/go.mod -o "$work/xcaddy" github.com/caddyserver/xcaddy/cmd/xcaddy ||
 	{ echo "xcaddy.sh: xcaddy itself could not be built" >&2; exit 1; }
 
+# Of a module that is replaced by a folder, Go knows no version.
+version=$(git describe --tags --always --dirty 2>/dev/null || true)
+
 export CGO_ENABLED=0
-export XCADDY_GO_BUILD_FLAGS="-trimpath -tags=nobadger,nomysql,nopgx -ldflags='-w -s -X github.com/caddyserver/caddy/v2.CustomBinaryName=backstory'"
+ldflags="-w -s -X github.com/caddyserver/caddy/v2.CustomBinaryName=backstory -X github.com/backstory-proxy/backstory/internal/version.stamp=$version"
+export XCADDY_GO_BUILD_FLAGS="-trimpath -tags=nobadger,nomysql,nopgx -ldflags='$ldflags'"
 build() {
 	"$work/xcaddy" build "$caddy" --output "$out" \
 		--with github.com/backstory-proxy/backstory/caddymodule \
