@@ -7,8 +7,7 @@
 // white space) by a hand-written scanner in place of the published regular
 // expressions; a piece that is a token counts one; any other piece is merged
 // byte pair by byte pair in the order of the vocabulary's ranks. The
-// vocabularies are the ones embedded in github.com/pkoukk/tiktoken-go-loader,
-// loaded on first use.
+// vocabularies are compiled in and loaded on first use.
 //
 //	n := tokens.O200K().Count("Hello, world!")     // one encoding
 //	m := tokens.ForModel("anthropic/claude-opus-4-5")

@@ -1,16 +1,8 @@
 package tokens
 
 import (
-	"bufio"
-	"encoding/base64"
-	"errors"
-	"fmt"
 	"math"
 	"math/bits"
-	"slices"
-	"strconv"
-
-	"github.com/pkoukk/tiktoken-go-loader/assets"
 )
 
 // noRank is the rank of what isn't a token: it sorts behind every rank.
@@ -24,7 +16,7 @@ const noRank = math.MaxUint32
 type vocab struct {
 	slots   []slot
 	shift   uint             // a hash's upper 64-shift bits are its slot
-	blob    []byte           // the bytes of the tokens longer than 8 bytes
+	file    string           // all tokens, as newVocab reads them
 	pairs   *[1 << 16]uint32 // the ranks of all pairs of bytes: where merging starts
 	longest int              // the length of the longest token, in bytes
 }
@@ -33,7 +25,7 @@ type vocab struct {
 // found by a hash of 64 bits and then compared with its bytes.
 type slot struct {
 	key  uint64
-	at   uint32 // where its bytes are in blob, if it has more than 8
+	at   uint32 // where its bytes are in the file
 	meta uint32 // rank<<8 | length; 0: empty slot
 }
 
@@ -73,7 +65,7 @@ func (v *vocab) rankLong(token string) uint32 {
 	for h := spread(key, len(token)) >> v.shift; ; h++ {
 		s := &v.slots[h&mask]
 		if s.key == key && s.meta&0xff == uint32(len(token)) &&
-			string(v.blob[s.at:int(s.at)+len(token)]) == token {
+			v.file[s.at:int(s.at)+len(token)] == token {
 			return s.meta >> 8
 		}
 		if s.meta == 0 {
@@ -109,67 +101,33 @@ func digest(token string) uint64 {
 	return hi ^ lo
 }
 
-// loadVocab reads a vocabulary into a table of 1<<tableBits slots. Each line of
-// the file is a token in base64, a space, and its rank.
-func loadVocab(file string, tableBits uint) (*vocab, error) {
-	f, err := assets.Assets.Open(file) // unlike ReadFile, doesn't copy megabytes
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+// newVocab makes a table of 1<<tableBits slots from tokens in the order of their
+// ranks, each behind its length in a byte.
+func newVocab(file string, tableBits uint) *vocab {
 	v := &vocab{
 		slots: make([]slot, 1<<tableBits),
 		shift: 64 - tableBits,
-		blob:  make([]byte, 0, 5<<tableBits/4), // enough for both vocabularies
+		file:  file,
 		pairs: new([1 << 16]uint32),
 	}
 	for i := range v.pairs {
 		v.pairs[i] = noRank
 	}
-	var buf []byte
-	n, single := 0, 0
-	lines := bufio.NewReader(f)
-	for {
-		line, err := lines.ReadSlice('\n')
-		if len(line) == 0 {
-			break
-		}
-		if err == nil {
-			line = line[:len(line)-1]
-		}
-		space := slices.Index(line, ' ')
-		if space < 0 {
-			return nil, fmt.Errorf("%s: line %d: no rank", file, n+1)
-		}
-		if buf, err = base64.StdEncoding.AppendDecode(buf[:0], line[:space]); err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", file, n+1, err)
-		}
-		rank, err := strconv.ParseUint(string(line[space+1:]), 10, 24)
-		if err != nil {
-			return nil, fmt.Errorf("%s: line %d: %w", file, n+1, err)
-		}
-		if len(buf) == 0 || len(buf) > 255 || n == len(v.slots)/2 {
-			return nil, fmt.Errorf("%s: line %d: doesn't fit the table", file, n+1)
-		}
-		v.insert(buf, uint32(rank))
-		if n++; len(buf) == 1 {
-			single++
-		}
+	for at, rank := 0, uint32(0); at < len(file); rank++ {
+		start := at + 1
+		at = start + int(file[at])
+		v.insert(file[start:at], uint32(start), rank)
 	}
-	if single != 256 {
-		return nil, errors.New(file + ": not every byte is a token")
-	}
-	return v, nil
+	return v
 }
 
-func (v *vocab) insert(token []byte, rank uint32) {
-	s := slot{meta: rank<<8 | uint32(len(token))}
+func (v *vocab) insert(token string, at, rank uint32) {
+	s := slot{at: at, meta: rank<<8 | uint32(len(token))}
 	if len(token) > 8 {
-		s.key, s.at = digest(string(token)), uint32(len(v.blob))
-		v.blob = append(v.blob, token...)
+		s.key = digest(token)
 	} else {
-		for i, b := range token {
-			s.key |= uint64(b) << (8 * i)
+		for i := range len(token) {
+			s.key |= uint64(token[i]) << (8 * i)
 		}
 	}
 	if len(token) == 2 {
