@@ -3,6 +3,7 @@ package embed
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"unicode/utf8"
 
@@ -148,11 +149,11 @@ func grams(w string, add func(gram string, length int)) {
 // and the sign. The vectors in stores depend on it, on the features and on
 // terms.Of: whoever changes these changes Model too.
 func hash(space byte, s string) uint64 {
-	const offset, prime, golden = 14695981039346656037, 1099511628211, 0x9E3779B97F4A7C15
-	sum := (uint64(offset) ^ uint64(space)) * prime
-	for i := range len(s) {
-		sum = (sum ^ uint64(s[i])) * prime
-	}
+	const golden = 0x9E3779B97F4A7C15
+	h := fnv.New64a()
+	_, _ = h.Write([]byte{space})
+	_, _ = h.Write([]byte(s))
+	sum := h.Sum64()
 	return (sum ^ sum>>32) * golden
 }
 

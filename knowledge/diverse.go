@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -58,12 +59,11 @@ type sketch [64]uint64
 
 // sketchOf hashes the words of a text with FNV-1a, mixed in the end.
 func sketchOf(text string) (s sketch) {
-	const offset, prime, golden = 14695981039346656037, 1099511628211, 0x9E3779B97F4A7C15
+	const golden = 0x9E3779B97F4A7C15
 	for w := range strings.FieldsSeq(text) {
-		sum := uint64(offset)
-		for i := range len(w) {
-			sum = (sum ^ uint64(w[i])) * prime
-		}
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(w))
+		sum := h.Sum64()
 		sum = (sum ^ sum>>32) * golden
 		if p := &s[sum>>58]; *p == 0 || sum < *p {
 			*p = sum
