@@ -1,4 +1,4 @@
-package caddymodule
+package adminapi
 
 import (
 	"context"
@@ -13,18 +13,18 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// tenantObject is a tenant as the admin API lists it.
-type tenantObject struct {
+// Tenant is a tenant as the admin API lists it.
+type Tenant struct {
 	Object string `json:"object"` // tenant
 	Tenant string `json:"tenant"`
 	Keys   int    `json:"keys"`   // that are good
 	Tokens int64  `json:"tokens"` // used this month, as far as they are counted
 }
 
-// adminTenants lists the tenants.
-func (a *adminAPI) adminTenants(w http.ResponseWriter, r *http.Request) error {
+// serveTenants lists the tenants.
+func (a *API) serveTenants(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodGet {
-		return adminNotAllowed(w, r, "GET")
+		return notAllowed(w, r, "GET")
 	}
 	names, err := a.shared.Tenants(r.Context())
 	if err != nil {
@@ -39,22 +39,22 @@ func (a *adminAPI) adminTenants(w http.ResponseWriter, r *http.Request) error {
 		if at, there := slices.BinarySearch(names, k.Tenant); !there { // of the configuration alone
 			names = slices.Insert(names, at, k.Tenant)
 		}
-		if a.keyObject(k).Status == "active" {
+		if a.describe(k).Status == "active" {
 			good[k.Tenant]++
 		}
 	}
-	list := make([]tenantObject, len(names))
+	list := make([]Tenant, len(names))
 	for i, name := range names {
-		list[i] = tenantObject{Object: "tenant", Tenant: name, Keys: good[name]}
+		list[i] = Tenant{Object: "tenant", Tenant: name, Keys: good[name]}
 		if list[i].Tokens, err = a.shared.Usage(r.Context(), store.Scope{Tenant: name}, store.MonthOf(time.Now())); err != nil {
 			return err
 		}
 	}
-	return writeAdminList(w, list)
+	return writeList(w, list)
 }
 
-// receipt says what was deleted of a tenant.
-type receipt struct {
+// Receipt says what was deleted of a tenant.
+type Receipt struct {
 	Object   string `json:"object"` // tenant.deleted
 	Tenant   string `json:"tenant"`
 	Deleted  bool   `json:"deleted"`
@@ -69,21 +69,21 @@ type receipt struct {
 	ConfiguredKeys int `json:"configured_keys"`
 }
 
-// adminTenant deletes a tenant.
-func (a *adminAPI) adminTenant(w http.ResponseWriter, r *http.Request) error {
+// serveTenant deletes a tenant.
+func (a *API) serveTenant(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodDelete {
-		return adminNotAllowed(w, r, "DELETE")
+		return notAllowed(w, r, "DELETE")
 	}
-	tenant := strings.TrimPrefix(r.URL.Path, adminTenants+"/")
+	tenant := strings.TrimPrefix(r.URL.Path, TenantsPath+"/")
 	if !gateway.ValidTenant(tenant) {
-		return adminError(http.StatusBadRequest, "a tenant's name is 1 to 64 of a-z, 0-9, '.', '_' and '-'")
+		return errorf(http.StatusBadRequest, "a tenant's name is 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	got, err := a.deleteTenant(r.Context(), tenant)
 	if err != nil {
 		return err
 	}
-	if *got == (receipt{ConfiguredKeys: got.ConfiguredKeys}) {
-		return adminError(http.StatusNotFound, "the store has nothing of a tenant %q", tenant)
+	if *got == (Receipt{ConfiguredKeys: got.ConfiguredKeys}) {
+		return errorf(http.StatusNotFound, "the store has nothing of a tenant %q", tenant)
 	}
 	got.Object, got.Tenant, got.Deleted = "tenant.deleted", tenant, true
 	return respond.JSON(w, got)
@@ -92,8 +92,8 @@ func (a *adminAPI) adminTenant(w http.ResponseWriter, r *http.Request) error {
 // deleteTenant deletes all that the store has of a tenant: the keys first, so
 // that nothing comes after them. What requests under way still save is found by
 // another round, or when it is deleted again.
-func (a *adminAPI) deleteTenant(ctx context.Context, tenant string) (*receipt, error) {
-	got, scope := new(receipt), store.Scope{Tenant: tenant}
+func (a *API) deleteTenant(ctx context.Context, tenant string) (*Receipt, error) {
+	got, scope := new(Receipt), store.Scope{Tenant: tenant}
 	for _, k := range a.gateway.ConfiguredKeys() {
 		if k.Tenant == tenant {
 			got.ConfiguredKeys++
@@ -128,7 +128,7 @@ func (a *adminAPI) deleteTenant(ctx context.Context, tenant string) (*receipt, e
 // deletePage is how many sessions or files are listed at once to be deleted.
 const deletePage = 500
 
-func (a *adminAPI) deleteSessions(ctx context.Context, scope store.Scope, got *receipt) error {
+func (a *API) deleteSessions(ctx context.Context, scope store.Scope, got *Receipt) error {
 	for {
 		list, err := a.shared.ListSessions(ctx, scope, "", deletePage)
 		if err != nil || len(list) == 0 {
@@ -148,7 +148,7 @@ func (a *adminAPI) deleteSessions(ctx context.Context, scope store.Scope, got *r
 	}
 }
 
-func (a *adminAPI) deleteFiles(ctx context.Context, scope store.Scope, got *receipt) error {
+func (a *API) deleteFiles(ctx context.Context, scope store.Scope, got *Receipt) error {
 	for {
 		list, err := a.shared.ListFiles(ctx, scope, store.FileQuery{Limit: deletePage})
 		if err != nil || len(list) == 0 {

@@ -1,4 +1,4 @@
-package caddymodule
+package cli
 
 import (
 	"bufio"
@@ -13,16 +13,16 @@ import (
 	"time"
 	"unicode"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/backstory-proxy/backstory/gateway"
+	"github.com/backstory-proxy/backstory/internal/adminapi"
 	"github.com/backstory-proxy/backstory/openai"
 )
 
-func init() {
-	caddycmd.RegisterCommand(caddycmd.Command{
+func (a Admin) sessionsCommands() Command {
+	return Command{
 		Name:  "sessions",
 		Short: "Lists, shows, exports and deletes sessions",
 		Long: `
@@ -31,24 +31,24 @@ Speaks to the instance's admin API.
 
 An export is JSON Lines, one message to a line, as POST /sessions/{id}/messages
 takes them with Content-Type: application/jsonl.`,
-		CobraFunc: func(c *cobra.Command) {
-			list := operate("list --tenant <tenant> [--limit <n>] [--after <session>]", "Lists sessions, the last updated first", cobra.NoArgs, listSessionsCommand)
+		Setup: func(c *cobra.Command) {
+			list := a.operate("list --tenant <tenant> [--limit <n>] [--after <session>]", "Lists sessions, the last updated first", cobra.NoArgs, listSessionsCommand)
 			list.Flags().Int("limit", gateway.DefaultPage, "How many, at most 100")
 			list.Flags().String("after", "", "The session that they follow")
-			show := operate("show --tenant <tenant> <session>", "Shows a session and what was said in it", cobra.ExactArgs(1), showSessionCommand)
-			rm := operate("rm --tenant <tenant> <session>...", "Deletes sessions", cobra.MinimumNArgs(1), removeSessionsCommand)
-			export := operate("export --tenant <tenant> <session>", "Writes the messages of a session as JSON Lines", cobra.ExactArgs(1), exportSessionCommand)
+			show := a.operate("show --tenant <tenant> <session>", "Shows a session and what was said in it", cobra.ExactArgs(1), showSessionCommand)
+			rm := a.operate("rm --tenant <tenant> <session>...", "Deletes sessions", cobra.MinimumNArgs(1), removeSessionsCommand)
+			export := a.operate("export --tenant <tenant> <session>", "Writes the messages of a session as JSON Lines", cobra.ExactArgs(1), exportSessionCommand)
 			for _, sub := range []*cobra.Command{list, show, rm, export} {
 				sub.Flags().String("tenant", "", "Whose sessions")
 				_ = sub.MarkFlagRequired("tenant") // it is there
 			}
 			group(c, list, show, rm, export)
 		},
-	})
+	}
 }
 
 // sessionsURI is a path of the admin API with its parameters.
-func sessionsURI(path string, fl caddycmd.Flags, parameters ...string) string {
+func sessionsURI(path string, fl flags, parameters ...string) string {
 	query := url.Values{"tenant": {fl.String("tenant")}}
 	for i := 0; i+1 < len(parameters); i += 2 {
 		query.Set(parameters[i], parameters[i+1])
@@ -56,9 +56,9 @@ func sessionsURI(path string, fl caddycmd.Flags, parameters ...string) string {
 	return path + "?" + query.Encode()
 }
 
-func listSessionsCommand(o *operator, fl caddycmd.Flags) error {
+func listSessionsCommand(o *operator, fl flags) error {
 	var list openai.List[gateway.SessionObject]
-	uri := sessionsURI(adminSessions, fl, "limit", strconv.Itoa(fl.Int("limit")), "after", fl.String("after"))
+	uri := sessionsURI(adminapi.SessionsPath, fl, "limit", strconv.Itoa(fl.Int("limit")), "after", fl.String("after"))
 	if shown, err := o.call(http.MethodGet, uri, nil, &list); err != nil || shown {
 		return err
 	}
@@ -81,9 +81,9 @@ func expires(s *gateway.SessionObject) string {
 	return minute(float64(*s.ExpiresAt))
 }
 
-func showSessionCommand(o *operator, fl caddycmd.Flags) error {
+func showSessionCommand(o *operator, fl flags) error {
 	var s gateway.SessionObject
-	if shown, err := o.call(http.MethodGet, sessionsURI(adminSessions, fl, "session", fl.Arg(0)), nil, &s); err != nil || shown {
+	if shown, err := o.call(http.MethodGet, sessionsURI(adminapi.SessionsPath, fl, "session", fl.Arg(0)), nil, &s); err != nil || shown {
 		return err
 	}
 	fmt.Fprintf(o.out, "%s: %d messages, %d tokens, created %s, updated %s, expires %s\n",
@@ -111,10 +111,10 @@ func showSessionCommand(o *operator, fl caddycmd.Flags) error {
 	}
 }
 
-func removeSessionsCommand(o *operator, fl caddycmd.Flags) error {
+func removeSessionsCommand(o *operator, fl flags) error {
 	for _, id := range fl.Args() {
 		var deleted openai.Deleted
-		shown, err := o.call(http.MethodDelete, sessionsURI(adminSessions, fl, "session", id), nil, &deleted)
+		shown, err := o.call(http.MethodDelete, sessionsURI(adminapi.SessionsPath, fl, "session", id), nil, &deleted)
 		if err != nil {
 			return fmt.Errorf("%s: %w", plain(id), err)
 		}
@@ -125,7 +125,7 @@ func removeSessionsCommand(o *operator, fl caddycmd.Flags) error {
 	return nil
 }
 
-func exportSessionCommand(o *operator, fl caddycmd.Flags) error {
+func exportSessionCommand(o *operator, fl flags) error {
 	lines, err := o.export(fl)
 	if err != nil {
 		return err
@@ -138,12 +138,12 @@ func exportSessionCommand(o *operator, fl caddycmd.Flags) error {
 }
 
 // export begins an export of the session that is named.
-func (o *operator) export(fl caddycmd.Flags) (io.ReadCloser, error) {
-	address, err := caddycmd.DetermineAdminAPIAddress(o.address, nil, o.config, o.adapter)
+func (o *operator) export(fl flags) (io.ReadCloser, error) {
+	address, err := o.admin.Address(o.address, o.config, o.adapter)
 	if err != nil {
 		return nil, err
 	}
-	reply, err := caddycmd.AdminAPIRequest(address, http.MethodGet, sessionsURI(adminMessages, fl, "session", fl.Arg(0)),
+	reply, err := o.admin.Request(address, http.MethodGet, sessionsURI(adminapi.MessagesPath, fl, "session", fl.Arg(0)),
 		http.Header{"Accept": {gateway.LinesType}}, nil)
 	if err != nil {
 		return nil, explainAdmin(address, err)

@@ -1,4 +1,4 @@
-package caddymodule
+package cli
 
 import (
 	"bufio"
@@ -9,14 +9,15 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/backstory-proxy/backstory/internal/adminapi"
 )
 
-func init() {
-	caddycmd.RegisterCommand(caddycmd.Command{
+func (a Admin) tenantsCommands() Command {
+	return Command{
 		Name:  "tenants",
 		Short: "Lists and deletes tenants",
 		Long: `
@@ -27,18 +28,18 @@ the instance's admin API.
 Other instances that share the store may know the tenant's keys for 10 seconds
 more, and save what requests under way bring: to be sure, delete it again after
 that.`,
-		CobraFunc: func(c *cobra.Command) {
-			list := operate("list", "Lists the tenants", cobra.NoArgs, listTenantsCommand)
-			rm := operate("rm <tenant> [--yes]", "Deletes everything of a tenant, and says what that was", cobra.ExactArgs(1), removeTenantCommand)
+		Setup: func(c *cobra.Command) {
+			list := a.operate("list", "Lists the tenants", cobra.NoArgs, listTenantsCommand)
+			rm := a.operate("rm <tenant> [--yes]", "Deletes everything of a tenant, and says what that was", cobra.ExactArgs(1), removeTenantCommand)
 			rm.Flags().Bool("yes", false, "Don't ask")
 			group(c, list, rm)
 		},
-	})
+	}
 }
 
-func listTenantsCommand(o *operator, _ caddycmd.Flags) error {
-	var list adminList[tenantObject]
-	if shown, err := o.call(http.MethodGet, adminTenants, nil, &list); err != nil || shown {
+func listTenantsCommand(o *operator, _ flags) error {
+	var list adminapi.List[adminapi.Tenant]
+	if shown, err := o.call(http.MethodGet, adminapi.TenantsPath, nil, &list); err != nil || shown {
 		return err
 	}
 	w := tabwriter.NewWriter(o.out, 0, 8, 2, ' ', 0)
@@ -49,15 +50,15 @@ func listTenantsCommand(o *operator, _ caddycmd.Flags) error {
 	return w.Flush()
 }
 
-func removeTenantCommand(o *operator, fl caddycmd.Flags) error {
+func removeTenantCommand(o *operator, fl flags) error {
 	tenant := fl.Arg(0)
 	if !fl.Bool("yes") {
 		if err := o.confirm(tenant); err != nil {
 			return err
 		}
 	}
-	var got receipt
-	if shown, err := o.call(http.MethodDelete, adminTenants+"/"+url.PathEscape(tenant), nil, &got); err != nil || shown {
+	var got adminapi.Receipt
+	if shown, err := o.call(http.MethodDelete, adminapi.TenantsPath+"/"+url.PathEscape(tenant), nil, &got); err != nil || shown {
 		return err
 	}
 	w := tabwriter.NewWriter(o.out, 0, 8, 2, ' ', 0)

@@ -1,4 +1,4 @@
-package caddymodule
+package cli
 
 import (
 	"bufio"
@@ -13,12 +13,13 @@ import (
 	"text/tabwriter"
 	"time"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
+
+	"github.com/backstory-proxy/backstory/internal/adminapi"
 )
 
-func init() {
-	caddycmd.RegisterCommand(caddycmd.Command{
+func (a Admin) keysCommands() Command {
+	return Command{
 		Name:  "keys",
 		Short: "Creates, lists, revokes and rotates service keys",
 		Long: `
@@ -28,26 +29,26 @@ A key is shown once, when it is made, on the standard output; only its digest is
 stored. A change takes effect at once in the instance that is asked, and within
 10 seconds in others that share its store. Keys that stand in the configuration
 are listed, and changed there.`,
-		CobraFunc: func(c *cobra.Command) {
-			create := operate("create --tenant <tenant> --plan <plan> [--expires <duration>] [--name <text>]", "Makes a key", cobra.NoArgs, createKeyCommand)
+		Setup: func(c *cobra.Command) {
+			create := a.operate("create --tenant <tenant> --plan <plan> [--expires <duration>] [--name <text>]", "Makes a key", cobra.NoArgs, createKeyCommand)
 			create.Flags().String("tenant", "", "Who the key belongs to: 1 to 64 of a-z, 0-9, '.', '_', '-'")
 			create.Flags().String("plan", "", "The plan that it names")
 			create.Flags().String("expires", "", "How long it is good, such as 90d (default: for good)")
 			create.Flags().String("name", "", "What it is for, to know it by")
-			list := operate("list [--tenant <tenant>]", "Lists the keys", cobra.NoArgs, listKeysCommand)
+			list := a.operate("list [--tenant <tenant>]", "Lists the keys", cobra.NoArgs, listKeysCommand)
 			list.Flags().String("tenant", "", "Those of one tenant alone")
-			revoke := operate("revoke <id>", "Ends a key; with - for the id, the key is read from the standard input", cobra.ExactArgs(1), revokeKeyCommand)
-			rotate := operate("rotate <id> [--grace <duration>]", "Makes a key like another, which ends after a time of grace", cobra.ExactArgs(1), rotateKeyCommand)
-			rotate.Flags().String("grace", defaultGrace.String(), "How long the old key stays good; 0s: not at all")
+			revoke := a.operate("revoke <id>", "Ends a key; with - for the id, the key is read from the standard input", cobra.ExactArgs(1), revokeKeyCommand)
+			rotate := a.operate("rotate <id> [--grace <duration>]", "Makes a key like another, which ends after a time of grace", cobra.ExactArgs(1), rotateKeyCommand)
+			rotate.Flags().String("grace", adminapi.DefaultGrace.String(), "How long the old key stays good; 0s: not at all")
 			group(c, create, list, revoke, rotate)
 		},
-	})
+	}
 }
 
-func createKeyCommand(o *operator, fl caddycmd.Flags) error {
+func createKeyCommand(o *operator, fl flags) error {
 	in := map[string]string{"tenant": fl.String("tenant"), "plan": fl.String("plan"), "name": fl.String("name"), "expires_in": fl.String("expires")}
-	var k keyObject
-	if shown, err := o.call(http.MethodPost, adminKeys, in, &k); err != nil || shown {
+	var k adminapi.Key
+	if shown, err := o.call(http.MethodPost, adminapi.KeysPath, in, &k); err != nil || shown {
 		return err
 	}
 	return o.showNewKey(&k)
@@ -55,8 +56,8 @@ func createKeyCommand(o *operator, fl caddycmd.Flags) error {
 
 // showNewKey writes the key alone to the standard output, for scripts, and what
 // it is to the other.
-func (o *operator) showNewKey(k *keyObject) error {
-	if err := writeKeys(o.err, []*keyObject{k}); err != nil {
+func (o *operator) showNewKey(k *adminapi.Key) error {
+	if err := writeKeys(o.err, []*adminapi.Key{k}); err != nil {
 		return err
 	}
 	fmt.Fprint(o.err, "\nThe key, shown this once; clients send it in the header serviceKey:\n\n")
@@ -64,9 +65,9 @@ func (o *operator) showNewKey(k *keyObject) error {
 	return err
 }
 
-func listKeysCommand(o *operator, fl caddycmd.Flags) error {
-	var list adminList[*keyObject]
-	path := adminKeys
+func listKeysCommand(o *operator, fl flags) error {
+	var list adminapi.List[*adminapi.Key]
+	path := adminapi.KeysPath
 	if tenant := fl.String("tenant"); tenant != "" {
 		path += "?tenant=" + url.QueryEscape(tenant)
 	}
@@ -76,38 +77,38 @@ func listKeysCommand(o *operator, fl caddycmd.Flags) error {
 	return writeKeys(o.out, list.Data)
 }
 
-func revokeKeyCommand(o *operator, fl caddycmd.Flags) error {
+func revokeKeyCommand(o *operator, fl flags) error {
 	id, err := o.keyID(fl.Arg(0))
 	if err != nil {
 		return err
 	}
-	var k keyObject
-	if shown, err := o.call(http.MethodPost, adminKeys+"/"+id+"/revoke", nil, &k); err != nil || shown {
+	var k adminapi.Key
+	if shown, err := o.call(http.MethodPost, adminapi.KeysPath+"/"+id+"/revoke", nil, &k); err != nil || shown {
 		return err
 	}
-	return writeKeys(o.out, []*keyObject{&k})
+	return writeKeys(o.out, []*adminapi.Key{&k})
 }
 
 // keyID is the id given, or that of the key on the standard input: what stands
 // on the command line, others on the machine can read.
 func (o *operator) keyID(arg string) (string, error) {
 	if arg != "-" {
-		return arg, checkKeyID(arg)
+		return arg, adminapi.CheckKeyID(arg)
 	}
 	line, err := bufio.NewReader(o.in).ReadString('\n')
 	if err != nil && err != io.EOF { //nolint:errorlint // as ReadString documents it
 		return "", err
 	}
 	digest := sha256.Sum256([]byte(strings.TrimSpace(line)))
-	return hex.EncodeToString(digest[:])[:2*keyIDLength], nil
+	return hex.EncodeToString(digest[:])[:2*adminapi.KeyIDLength], nil
 }
 
-func rotateKeyCommand(o *operator, fl caddycmd.Flags) error {
-	if err := checkKeyID(fl.Arg(0)); err != nil {
+func rotateKeyCommand(o *operator, fl flags) error {
+	if err := adminapi.CheckKeyID(fl.Arg(0)); err != nil {
 		return err
 	}
-	var k keyObject
-	path := adminKeys + "/" + fl.Arg(0) + "/rotate"
+	var k adminapi.Key
+	path := adminapi.KeysPath + "/" + fl.Arg(0) + "/rotate"
 	if shown, err := o.call(http.MethodPost, path, map[string]string{"grace": fl.String("grace")}, &k); err != nil || shown {
 		return err
 	}
@@ -115,7 +116,7 @@ func rotateKeyCommand(o *operator, fl caddycmd.Flags) error {
 	return o.showNewKey(&k)
 }
 
-func writeKeys(to io.Writer, list []*keyObject) error {
+func writeKeys(to io.Writer, list []*adminapi.Key) error {
 	w := tabwriter.NewWriter(to, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "ID\tTENANT\tPLAN\tNAME\tSTATUS\tCREATED\tEXPIRES\tSOURCE")
 	for _, k := range list {

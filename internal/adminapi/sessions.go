@@ -1,4 +1,4 @@
-package caddymodule
+package adminapi
 
 import (
 	"errors"
@@ -9,36 +9,36 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// adminSessions lists a tenant's sessions; describes or deletes the one that is
+// serveSessions lists a tenant's sessions; describes or deletes the one that is
 // named. The objects are those of the clients' API.
-func (a *adminAPI) adminSessions(w http.ResponseWriter, r *http.Request) error {
+func (a *API) serveSessions(w http.ResponseWriter, r *http.Request) error {
 	scope, session, err := whose(r)
 	if err != nil {
 		return err
 	}
 	switch {
 	case r.Method == http.MethodGet && session == "":
-		return adminOpenAI(a.gateway.ListSessions(w, r, scope))
+		return fromOpenAI(a.gateway.ListSessions(w, r, scope))
 	case r.Method == http.MethodGet:
-		return adminOpenAI(a.gateway.Session(w, r, scope, session))
+		return fromOpenAI(a.gateway.Session(w, r, scope, session))
 	case r.Method == http.MethodDelete && session != "":
-		return adminOpenAI(a.gateway.DeleteSession(w, r, scope, session))
+		return fromOpenAI(a.gateway.DeleteSession(w, r, scope, session))
 	case session == "":
-		return adminNotAllowed(w, r, "GET")
+		return notAllowed(w, r, "GET")
 	}
-	return adminNotAllowed(w, r, "GET, DELETE")
+	return notAllowed(w, r, "GET, DELETE")
 }
 
-// adminMessages lists the messages of a session, or exports them.
-func (a *adminAPI) adminMessages(w http.ResponseWriter, r *http.Request) error {
+// serveMessages lists the messages of a session, or exports them.
+func (a *API) serveMessages(w http.ResponseWriter, r *http.Request) error {
 	scope, session, err := whose(r)
 	switch {
 	case err != nil:
 		return err
 	case r.Method != http.MethodGet:
-		return adminNotAllowed(w, r, "GET")
+		return notAllowed(w, r, "GET")
 	}
-	return adminOpenAI(a.gateway.Messages(w, r, scope, session))
+	return fromOpenAI(a.gateway.Messages(w, r, scope, session))
 }
 
 // whose reads the tenant and the session of a request.
@@ -46,16 +46,16 @@ func whose(r *http.Request) (scope store.Scope, session string, err error) {
 	query := r.URL.Query()
 	scope.Tenant, session = query.Get("tenant"), query.Get("session")
 	if !gateway.ValidTenant(scope.Tenant) {
-		return scope, "", adminError(http.StatusBadRequest, "name the tenant with ?tenant=: 1 to 64 of a-z, 0-9, '.', '_' and '-'")
+		return scope, "", errorf(http.StatusBadRequest, "name the tenant with ?tenant=: 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	return scope, session, nil
 }
 
 // adminOpenAI makes an error of the clients' API one of the admin API.
-func adminOpenAI(err error) error {
+func fromOpenAI(err error) error {
 	var told *openai.Error
 	if errors.As(err, &told) {
-		return adminError(told.Status, "%s", told.Message)
+		return errorf(told.Status, "%s", told.Message)
 	}
 	return err
 }

@@ -1,9 +1,8 @@
-package caddymodule
+package cli
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -13,10 +12,9 @@ import (
 	"syscall"
 	"text/tabwriter"
 
-	"github.com/caddyserver/caddy/v2"
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/dustin/go-humanize"
 	"github.com/redis/go-redis/v9/logging"
+	"github.com/spf13/cobra"
 
 	"github.com/backstory-proxy/backstory/redis"
 	"github.com/backstory-proxy/backstory/sqlite"
@@ -24,8 +22,8 @@ import (
 	"github.com/backstory-proxy/backstory/store/migrate"
 )
 
-func init() {
-	caddycmd.RegisterCommand(caddycmd.Command{
+func migrateCommands() Command {
+	return Command{
 		Name:  "migrate",
 		Usage: "--from <store> --to <store> [--from-prefix <text>] [--to-prefix <text>] [--index hnsw|flat] [--no-files] [--merge]",
 		Short: "Copies one Backstory store into another",
@@ -53,8 +51,9 @@ A target that holds more than the source differs, unless --merge is given.
 
 The exit status is 0 where all was copied and verified, 1 where the two differ,
 2 where it failed, 130 where it was interrupted.`,
-		Flags: func() *flag.FlagSet {
-			fs := flag.NewFlagSet("migrate", flag.ExitOnError)
+		Setup: func(c *cobra.Command) {
+			c.Args = cobra.NoArgs
+			fs := c.Flags()
 			fs.String("from", "", "The store to copy")
 			fs.String("to", "", "The store to copy to")
 			fs.String("from-prefix", "", "What the keys of a Redis source begin with (default \"backstory:\")")
@@ -62,10 +61,9 @@ The exit status is 0 where all was copied and verified, 1 where the two differ,
 			fs.String("index", "hnsw", "How a Redis target indexes vectors: hnsw or flat, as in its configuration")
 			fs.Bool("no-files", false, "Leave the files out, for a Redis target without the search module")
 			fs.Bool("merge", false, "Allow the target to hold more than the source")
-			return fs
-		}(),
-		Func: migrateCommand,
-	})
+			c.RunE = func(c *cobra.Command, _ []string) error { return migrateCommand(flags{c.Flags()}) }
+		},
+	}
 }
 
 // The exit statuses besides 0.
@@ -78,7 +76,7 @@ const (
 // errDiffers says that the lines above tell what is wrong.
 var errDiffers = errors.New("the target is not like the source: see above")
 
-func migrateCommand(fl caddycmd.Flags) (int, error) {
+func migrateCommand(fl flags) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // whoever is impatient interrupts it twice
@@ -92,13 +90,13 @@ func migrateCommand(fl caddycmd.Flags) (int, error) {
 	}
 	switch err := o.run(ctx, os.Stdout, os.Stderr); {
 	case err == nil:
-		return caddy.ExitCodeSuccess, nil
+		return nil
 	case errors.Is(err, errDiffers):
-		return migrateDiffers, err
+		return &ExitError{migrateDiffers, err}
 	case ctx.Err() != nil:
-		return migrateInterrupted, errors.New("interrupted; run it again, and it goes on from here")
+		return &ExitError{migrateInterrupted, errors.New("interrupted; run it again, and it goes on from here")}
 	default:
-		return migrateFailed, err
+		return &ExitError{migrateFailed, err}
 	}
 }
 

@@ -1,4 +1,4 @@
-package caddymodule
+package cli
 
 import (
 	"cmp"
@@ -17,15 +17,14 @@ import (
 	"text/tabwriter"
 	"unicode"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/backstory-proxy/backstory/openai"
 )
 
-func init() {
-	caddycmd.RegisterCommand(caddycmd.Command{
+func filesCommands() Command {
+	return Command{
 		Name:  "files",
 		Usage: "<command>",
 		Short: "Adds, lists, removes, searches and reindexes a tenant's files",
@@ -39,7 +38,7 @@ Where that is, and the keys, come from the environment:
                   alone, which works where the operator has set router_key
 
 Where the rate limit of the plan is reached, commands wait and go on.`,
-		CobraFunc: func(c *cobra.Command) {
+		Setup: func(c *cobra.Command) {
 			add := filesCommand("add <path>...", "Uploads files, and those in folders", cobra.MinimumNArgs(1), addFilesCommand)
 			add.Flags().Int("jobs", 4, "How many are uploaded at once")
 			list := filesCommand("list", "Lists the files", cobra.NoArgs, listFilesCommand)
@@ -50,7 +49,7 @@ Where the rate limit of the plan is reached, commands wait and go on.`,
 			again.Flags().Int("jobs", 2, "How many files at once")
 			group(c, add, list, rm, search, again)
 		},
-	})
+	}
 }
 
 const defaultURL = "http://localhost:8080/api/v1"
@@ -64,12 +63,13 @@ type filesTask struct {
 }
 
 // filesCommand makes a subcommand.
-func filesCommand(use, short string, args cobra.PositionalArgs, do func(t *filesTask, fl caddycmd.Flags) error) *cobra.Command {
+func filesCommand(use, short string, args cobra.PositionalArgs, do func(t *filesTask, fl flags) error) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: args}
 	c.Flags().String("url", "", "The base address of the API (default $BACKSTORY_URL or "+defaultURL+")")
 	c.Flags().String("key", "", "The service key (default $SERVICE_KEY, which others on the machine can't see)")
 	c.Flags().Bool("json", false, "Write the API's JSON")
-	c.RunE = caddycmd.WrapCommandFuncForCobra(func(fl caddycmd.Flags) (int, error) {
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		fl := flags{c.Flags()}
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		t := &filesTask{
@@ -80,15 +80,11 @@ func filesCommand(use, short string, args cobra.PositionalArgs, do func(t *files
 			},
 			ctx: ctx, json: fl.Bool("json"), out: os.Stdout, err: os.Stderr,
 		}
-		err := errors.New("no service key: set SERVICE_KEY")
-		if t.service != "" {
-			err = t.explain(do(t, fl))
+		if t.service == "" {
+			return errors.New("no service key: set SERVICE_KEY")
 		}
-		if err != nil {
-			return 1, err
-		}
-		return 0, nil
-	})
+		return t.explain(do(t, fl))
+	}
 	return c
 }
 
@@ -113,7 +109,7 @@ func (t *filesTask) writeJSON(v any) error {
 	return e.Encode(v)
 }
 
-func listFilesCommand(t *filesTask, _ caddycmd.Flags) error {
+func listFilesCommand(t *filesTask, _ flags) error {
 	list, err := t.list(t.ctx)
 	if err != nil {
 		return err
@@ -143,7 +139,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-func removeFilesCommand(t *filesTask, fl caddycmd.Flags) error {
+func removeFilesCommand(t *filesTask, fl flags) error {
 	list, err := t.list(t.ctx)
 	if err != nil {
 		return err
@@ -193,7 +189,7 @@ func fileNamed(list []openai.File, name string) (string, error) {
 // shownText is how much of a passage is shown, in characters.
 const shownText = 400
 
-func searchFilesCommand(t *filesTask, fl caddycmd.Flags) error {
+func searchFilesCommand(t *filesTask, fl flags) error {
 	var found openai.SearchResults
 	in := map[string]any{"query": strings.Join(fl.Args(), " "), "limit": fl.Int("limit")}
 	if err := t.post(t.ctx, "/files/search", in, &found); err != nil {

@@ -1,4 +1,4 @@
-package caddymodule
+package cli
 
 import (
 	"encoding/json"
@@ -10,13 +10,13 @@ import (
 	"strings"
 	"syscall"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/spf13/cobra"
 )
 
 // operator speaks to the admin API of the instance that runs, as Caddy's own
 // commands do: it alone has the store open, and knows which keys it has cached.
 type operator struct {
+	admin                    Admin
 	address, config, adapter string
 	json                     bool
 	in                       *os.File
@@ -24,22 +24,20 @@ type operator struct {
 }
 
 // operate makes a subcommand. What do returns is the command's error.
-func operate(use, short string, args cobra.PositionalArgs, do func(o *operator, fl caddycmd.Flags) error) *cobra.Command {
+func (a Admin) operate(use, short string, args cobra.PositionalArgs, do func(o *operator, fl flags) error) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: args}
 	c.Flags().String("address", "", "The address of the admin API (default localhost:2019, or as the configuration says)")
 	c.Flags().String("config", "", "The configuration that names the admin API")
 	c.Flags().String("adapter", "", "The adapter of that configuration")
 	c.Flags().Bool("json", false, "Write the admin API's JSON")
-	c.RunE = caddycmd.WrapCommandFuncForCobra(func(fl caddycmd.Flags) (int, error) {
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		fl := flags{c.Flags()}
 		o := &operator{
-			address: fl.String("address"), config: fl.String("config"), adapter: fl.String("adapter"),
+			admin: a, address: fl.String("address"), config: fl.String("config"), adapter: fl.String("adapter"),
 			json: fl.Bool("json"), in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		}
-		if err := do(o, fl); err != nil {
-			return 1, err
-		}
-		return 0, nil
-	})
+		return do(o, fl)
+	}
 	return c
 }
 
@@ -56,7 +54,7 @@ func group(c *cobra.Command, subs ...*cobra.Command) {
 // --json writes it out as it came; shown says that this was all there is to
 // show.
 func (o *operator) call(method, path string, in, to any) (shown bool, err error) {
-	address, err := caddycmd.DetermineAdminAPIAddress(o.address, nil, o.config, o.adapter)
+	address, err := o.admin.Address(o.address, o.config, o.adapter)
 	if err != nil {
 		return false, err
 	}
@@ -68,7 +66,7 @@ func (o *operator) call(method, path string, in, to any) (shown bool, err error)
 		}
 		body = strings.NewReader(string(b))
 	}
-	reply, err := caddycmd.AdminAPIRequest(address, method, path, http.Header{}, body)
+	reply, err := o.admin.Request(address, method, path, http.Header{}, body)
 	if err != nil {
 		return false, explainAdmin(address, err)
 	}

@@ -1,4 +1,4 @@
-package caddymodule
+package cli
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	"github.com/dustin/go-humanize/english"
 
 	"github.com/backstory-proxy/backstory/gateway"
@@ -77,7 +76,7 @@ func (b *batch) failures(t *filesTask) (n int) {
 	return n
 }
 
-func addFilesCommand(t *filesTask, fl caddycmd.Flags) error {
+func addFilesCommand(t *filesTask, fl flags) error {
 	paths, err := filesUnder(fl.Args())
 	if err != nil {
 		return err
@@ -159,7 +158,7 @@ func filesUnder(args []string) (paths []string, err error) {
 	return paths, nil
 }
 
-func reindexFilesCommand(t *filesTask, fl caddycmd.Flags) error {
+func reindexFilesCommand(t *filesTask, fl flags) error {
 	list, err := t.list(t.ctx)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package caddymodule
+package adminapi
 
 import (
 	"cmp"
@@ -17,18 +17,18 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// defaultGrace is how long a key that was rotated stays good.
-const defaultGrace = 24 * time.Hour
+// DefaultGrace is how long a key that was rotated stays good.
+const DefaultGrace = 24 * time.Hour
 
-// keyIDLength is how much of a key's digest, in hex, names the key.
-const keyIDLength = 12
+// KeyIDLength is how much of a key's digest, in hex, names the key.
+const KeyIDLength = 12
 
 // keyEdits has one key at a time be changed: what is read is what is replaced.
 var keyEdits sync.Mutex
 
-// keyObject is a service key as the admin API shows it. The key itself is shown
+// Key is a service key as the admin API shows it. The key itself is shown
 // when it is made, and never again.
-type keyObject struct {
+type Key struct {
 	Object    string `json:"object"` // service_key
 	ID        string `json:"id"`
 	Key       string `json:"key,omitempty"`
@@ -41,11 +41,11 @@ type keyObject struct {
 	ExpiresAt int64  `json:"expires_at,omitempty"` // Unix seconds; 0: never
 	RevokedAt int64  `json:"revoked_at,omitempty"`
 	// Replaces is the key that this one was made for, by rotation.
-	Replaces *keyObject `json:"replaces,omitempty"`
+	Replaces *Key `json:"replaces,omitempty"`
 }
 
-func (a *adminAPI) keyObject(k store.Key) *keyObject {
-	o := &keyObject{
+func (a *API) describe(k store.Key) *Key {
+	o := &Key{
 		Object: "service_key", ID: keyID(k.Digest), Tenant: k.Tenant, Plan: k.Plan, Name: k.Name,
 		Source: "store", Status: "active", CreatedAt: unix(k.Created), ExpiresAt: unix(k.Expires), RevokedAt: unix(k.Revoked),
 	}
@@ -63,11 +63,11 @@ func (a *adminAPI) keyObject(k store.Key) *keyObject {
 	return o
 }
 
-func keyID(digest [32]byte) string { return hex.EncodeToString(digest[:])[:keyIDLength] }
+func keyID(digest [32]byte) string { return hex.EncodeToString(digest[:])[:KeyIDLength] }
 
-// checkKeyID refuses what is no id, such as a key by mistake. The error doesn't
+// CheckKeyID refuses what is no id, such as a key by mistake. The error doesn't
 // quote it, as it ends in a log; nor must a path hold it.
-func checkKeyID(id string) error {
+func CheckKeyID(id string) error {
 	if strings.ContainsFunc(id, func(r rune) bool { return !strings.ContainsRune("0123456789abcdefABCDEF", r) }) {
 		return errors.New("a key is named by the id that the list shows, not by the key; revoke takes the key itself from the standard input, with - for the id")
 	}
@@ -81,28 +81,28 @@ func unix(t time.Time) int64 {
 	return t.Unix()
 }
 
-// adminKeys lists the keys, or makes one.
-func (a *adminAPI) adminKeys(w http.ResponseWriter, r *http.Request) error {
+// serveKeys lists the keys, or makes one.
+func (a *API) serveKeys(w http.ResponseWriter, r *http.Request) error {
 	switch r.Method {
 	case http.MethodGet:
 		keys, err := a.allKeys(r.Context(), r.URL.Query().Get("tenant"))
 		if err != nil {
 			return err
 		}
-		list := make([]*keyObject, len(keys))
+		list := make([]*Key, len(keys))
 		for i, k := range keys {
-			list[i] = a.keyObject(k)
+			list[i] = a.describe(k)
 		}
-		return writeAdminList(w, list)
+		return writeList(w, list)
 	case http.MethodPost:
 		return a.createKey(w, r)
 	}
-	return adminNotAllowed(w, r, "GET, POST")
+	return notAllowed(w, r, "GET, POST")
 }
 
 // allKeys are those of the configuration, then those of the store, oldest
 // first.
-func (a *adminAPI) allKeys(ctx context.Context, tenant string) ([]store.Key, error) {
+func (a *API) allKeys(ctx context.Context, tenant string) ([]store.Key, error) {
 	var keys []store.Key
 	for _, k := range a.gateway.ConfiguredKeys() {
 		if tenant == "" || k.Tenant == tenant {
@@ -121,30 +121,30 @@ func (a *adminAPI) allKeys(ctx context.Context, tenant string) ([]store.Key, err
 	return keys, err
 }
 
-func (a *adminAPI) createKey(w http.ResponseWriter, r *http.Request) error {
+func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	var in struct {
 		Tenant    string `json:"tenant"`
 		Plan      string `json:"plan"`
 		Name      string `json:"name"`
 		ExpiresIn string `json:"expires_in"`
 	}
-	if err := readAdmin(r, &in); err != nil {
+	if err := read(r, &in); err != nil {
 		return err
 	}
 	if !gateway.ValidTenant(in.Tenant) {
-		return adminError(http.StatusBadRequest, "tenant must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
+		return errorf(http.StatusBadRequest, "tenant must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	if !a.gateway.HasPlan(in.Plan) {
-		return adminError(http.StatusBadRequest, "there is no plan %q", in.Plan)
+		return errorf(http.StatusBadRequest, "there is no plan %q", in.Plan)
 	}
 	if len(in.Name) > maxKeyName {
-		return adminError(http.StatusBadRequest, "name is longer than %d bytes", maxKeyName)
+		return errorf(http.StatusBadRequest, "name is longer than %d bytes", maxKeyName)
 	}
 	k := store.Key{Tenant: in.Tenant, Plan: in.Plan, Name: in.Name, Created: time.Now()}
 	if in.ExpiresIn != "" {
 		d, err := a.duration(in.ExpiresIn)
 		if err != nil || d <= 0 {
-			return adminError(http.StatusBadRequest, "expires_in must be a duration such as 90d, not %q", in.ExpiresIn)
+			return errorf(http.StatusBadRequest, "expires_in must be a duration such as 90d, not %q", in.ExpiresIn)
 		}
 		k.Expires = k.Created.Add(d)
 	}
@@ -152,7 +152,7 @@ func (a *adminAPI) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := a.keyObject(k)
+	o := a.describe(k)
 	o.Key = key
 	return respond.JSON(w, o)
 }
@@ -161,20 +161,20 @@ func (a *adminAPI) createKey(w http.ResponseWriter, r *http.Request) error {
 const maxKeyName = 256
 
 // putNewKey saves k under a key of its own, and returns that.
-func (a *adminAPI) putNewKey(ctx context.Context, k *store.Key) (key string, err error) {
+func (a *API) putNewKey(ctx context.Context, k *store.Key) (key string, err error) {
 	key = gateway.NewKey()
 	k.Digest = sha256.Sum256([]byte(key))
 	return key, a.shared.PutKey(ctx, *k)
 }
 
-// adminKey revokes or rotates one key.
-func (a *adminAPI) adminKey(w http.ResponseWriter, r *http.Request) error {
-	id, action, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, adminKeys+"/"), "/")
+// serveKey revokes or rotates one key.
+func (a *API) serveKey(w http.ResponseWriter, r *http.Request) error {
+	id, action, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, KeysPath+"/"), "/")
 	if action != "" && action != "revoke" && action != "rotate" {
-		return adminError(http.StatusNotFound, "a key can be revoked and rotated: %s/%s/revoke or /rotate", adminKeys, id)
+		return errorf(http.StatusNotFound, "a key can be revoked and rotated: %s/%s/revoke or /rotate", KeysPath, id)
 	}
 	if want := map[bool]string{true: http.MethodGet, false: http.MethodPost}[action == ""]; r.Method != want {
-		return adminNotAllowed(w, r, want)
+		return notAllowed(w, r, want)
 	}
 	keyEdits.Lock()
 	defer keyEdits.Unlock()
@@ -188,17 +188,17 @@ func (a *adminAPI) adminKey(w http.ResponseWriter, r *http.Request) error {
 	case "rotate":
 		return a.rotateKey(w, r, k)
 	}
-	return respond.JSON(w, a.keyObject(k))
+	return respond.JSON(w, a.describe(k))
 }
 
 // findKey finds the key whose digest begins like id.
-func (a *adminAPI) findKey(ctx context.Context, id string) (store.Key, error) {
+func (a *API) findKey(ctx context.Context, id string) (store.Key, error) {
 	const least = 8
-	if err := checkKeyID(id); err != nil {
-		return store.Key{}, adminError(http.StatusBadRequest, "%w", err)
+	if err := CheckKeyID(id); err != nil {
+		return store.Key{}, errorf(http.StatusBadRequest, "%w", err)
 	}
 	if len(id) < least {
-		return store.Key{}, adminError(http.StatusBadRequest, "a key is named by the id that the list shows; %q is too short", id)
+		return store.Key{}, errorf(http.StatusBadRequest, "a key is named by the id that the list shows; %q is too short", id)
 	}
 	keys, err := a.allKeys(ctx, "")
 	if err != nil {
@@ -209,22 +209,22 @@ func (a *adminAPI) findKey(ctx context.Context, id string) (store.Key, error) {
 	})
 	switch len(keys) {
 	case 0:
-		return store.Key{}, adminError(http.StatusNotFound, "there is no key %s", id)
+		return store.Key{}, errorf(http.StatusNotFound, "there is no key %s", id)
 	case 1:
 		return keys[0], nil
 	}
-	return store.Key{}, adminError(http.StatusConflict, "%d keys begin with %s", len(keys), id)
+	return store.Key{}, errorf(http.StatusConflict, "%d keys begin with %s", len(keys), id)
 }
 
 // changeable refuses to change a key that stands in the configuration.
-func (a *adminAPI) changeable(k store.Key) error {
+func (a *API) changeable(k store.Key) error {
 	if a.gateway.Configured(k.Digest) {
-		return adminError(http.StatusConflict, "key %s stands in the configuration: change it there, and reload", keyID(k.Digest))
+		return errorf(http.StatusConflict, "key %s stands in the configuration: change it there, and reload", keyID(k.Digest))
 	}
 	return nil
 }
 
-func (a *adminAPI) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
+func (a *API) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
 	if err := a.changeable(k); err != nil {
 		return err
 	}
@@ -235,23 +235,23 @@ func (a *adminAPI) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key
 		}
 	}
 	a.gateway.ForgetKey(k.Digest)
-	return respond.JSON(w, a.keyObject(k))
+	return respond.JSON(w, a.describe(k))
 }
 
 // rotateKey makes a key like k, with as long a life, and ends k after a time of
 // grace.
-func (a *adminAPI) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
+func (a *API) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key) error {
 	var in struct {
 		Grace string `json:"grace"`
 	}
-	if err := readAdmin(r, &in); err != nil {
+	if err := read(r, &in); err != nil {
 		return err
 	}
-	grace := defaultGrace
+	grace := DefaultGrace
 	if in.Grace != "" {
 		var err error
 		if grace, err = a.duration(in.Grace); err != nil || grace < 0 {
-			return adminError(http.StatusBadRequest, "grace must be a duration such as 24h, not %q", in.Grace)
+			return errorf(http.StatusBadRequest, "grace must be a duration such as 24h, not %q", in.Grace)
 		}
 	}
 	if err := a.changeable(k); err != nil {
@@ -259,7 +259,7 @@ func (a *adminAPI) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key
 	}
 	now := time.Now()
 	if !k.Valid(now) {
-		return adminError(http.StatusConflict, "key %s is revoked or expired: create a new one", keyID(k.Digest))
+		return errorf(http.StatusConflict, "key %s is revoked or expired: create a new one", keyID(k.Digest))
 	}
 	fresh := store.Key{Tenant: k.Tenant, Plan: k.Plan, Name: k.Name, Created: now}
 	if !k.Expires.IsZero() {
@@ -276,7 +276,7 @@ func (a *adminAPI) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key
 		return err
 	}
 	a.gateway.ForgetKey(k.Digest)
-	o := a.keyObject(fresh)
-	o.Key, o.Replaces = key, a.keyObject(k)
+	o := a.describe(fresh)
+	o.Key, o.Replaces = key, a.describe(k)
 	return respond.JSON(w, o)
 }
