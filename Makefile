@@ -48,6 +48,16 @@ lint: ## go vet, gofmt and staticcheck
 	$(NOCGO) $(GO) vet -tags $(TAGS) ./...
 	$(NOCGO) $(GO) tool -modfile=tools/go.mod staticcheck -tags $(TAGS) ./...
 
+.PHONY: vuln
+vuln: ## look for known vulnerabilities in what the binary calls
+	$(NOCGO) $(GO) tool -modfile=tools/go.mod govulncheck -tags $(TAGS) ./...
+
+# deadcode itself is content with what it finds.
+.PHONY: deadcode
+deadcode: ## look for functions that no program and no test reaches
+	@dead=$$($(NOCGO) $(GO) tool -modfile=tools/go.mod deadcode -test -tags $(TAGS) ./...) || exit 1; \
+		if [ -n "$$dead" ]; then echo "$$dead"; exit 1; fi
+
 .PHONY: test-clients
 test-clients: build ## drive ./backstory with clients that others wrote
 	./clients/run.sh
