@@ -8,7 +8,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/openai"
-	"github.com/backstory-proxy/backstory/prompt"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -28,36 +27,6 @@ func (w *replyWriter) checkAllowance(p *Plan, used int64) error {
 		Message: "You exceeded your plan's allowance of tokens for this month. It begins anew on " +
 			(thisMonth() + 1).Start().Format("2006-01-02") + " (UTC).",
 	}
-}
-
-// used is what the reply costs the tenant: what the router says, else what we
-// count. A reply of which nothing came costs nothing.
-func (t *turn) used(reply *openai.Reply) store.Used {
-	if t.month == 0 {
-		return store.Used{}
-	}
-	n := int64(reply.Usage.Prompt) + int64(reply.Usage.Completion)
-	if n == 0 && (reply.Message != nil || reply.Truncated) {
-		n = int64(t.promptTokens())
-		if reply.Message != nil {
-			answer := openai.ParseMessage(reply.Message)
-			n += int64(t.model.Raise(prompt.MessageTokens(&answer, t.count)))
-		}
-	}
-	return store.Used{Month: t.month, Tokens: n}
-}
-
-// promptTokens is what was sent upstream.
-func (t *turn) promptTokens() int {
-	if t.plan.Tokens > 0 {
-		return t.plan.Tokens
-	}
-	return t.requestTokens()
-}
-
-// use counts the tokens of a reply that isn't saved.
-func (t *turn) use(ctx context.Context, reply *openai.Reply) {
-	t.gateway.use(ctx, t.scope, t.id, t.used(reply))
 }
 
 // use counts tokens. A failure is logged, and costs the operator that much: the

@@ -2,115 +2,104 @@ package gateway
 
 import (
 	"context"
-	"crypto/sha256"
 	"sync"
-	"unsafe"
 
-	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/memory/recall"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
 	"github.com/backstory-proxy/backstory/store"
-	"github.com/backstory-proxy/backstory/tokens"
 )
 
-// assemble decides what goes into the prompt. via gives the way to the router,
-// which most requests don't need.
-func (t *turn) assemble(ctx context.Context, via func() *upstream, gathered store.Gathered) error {
-	in := prompt.Input{
-		Limits: prompt.Limits{
-			Answer: t.gateway.options.Context.Reserve,
-			Added:  t.gateway.options.Context.MaxAddedTokens,
-			Files:  t.gateway.options.Context.MaxFileTokens,
-		},
-		Request:  t.requestTokens(),
-		Earlier:  t.earlier(),
-		Older:    t.older,
-		Searches: gathered.Files && t.chat.UseRAG,
-		Recalls:  t.chat.SessionID != "" && !t.gateway.options.Context.DisableRecall,
-		Given:    t.goesOn(),
-		Count:    t.model.Count,
-	}
-	if t.chat.MaxTokens > 0 {
-		in.Limits.Answer = t.chat.MaxTokens
-	}
-	if in.Older {
-		t.unread = gathered.Tail[0].Offset
-	}
-	t.meta.RAG.Enabled = in.Searches
+// assembled is what goes upstream.
+type assembled struct {
+	edit openai.Edit      // what is added to the request
+	meta *openai.Metadata // nil where nothing is told
+	plan prompt.Plan
+	// found are the chunks that a search found, best first, whether or not they
+	// are in the plan.
+	found []prompt.Chunk
+}
 
+// maxChunks is how many chunks a search is asked for. At about 300 tokens each
+// they exceed any sensible share of a prompt.
+const maxChunks = 20
+
+// assemble has package prompt decide what goes into the prompt, and brings it what
+// that takes. via gives the way to the router, which most requests don't need.
+func (g *Gateway) assemble(ctx context.Context, via func() *upstream, stats *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
+	p := &assembled{}
+	p.edit.IncludeUsage = req.month != 0 && req.chat.Stream && !req.chat.IncludeUsage
+	if !req.remembers() && !l.searches(req) {
+		return p, nil
+	}
+	continues := h.continues(req.chat.Messages)
+	var rag openai.RAGMetadata
 	var search sync.WaitGroup
-	var err error
-	if in.Searches {
-		t.seen.begin(stageSearch)
+	var failed error
+	if rag.Enabled = l.searches(req); rag.Enabled {
+		stats.begin(stageSearch)
 		search.Go(func() {
-			in.Passages, err = t.passages(ctx, via)
-			t.seen.end(stageSearch)
+			if continues {
+				p.found, failed = g.givenChunks(ctx, req, h)
+			} else {
+				p.found, failed = g.searchChunks(ctx, via, req, &rag)
+			}
+			stats.end(stageSearch)
 		})
 	}
-	in.Limits.Context = t.gateway.models.length(ctx, t.chat.Model, via)
-	in.Recalled = t.recalled(ctx, via, &in, &gathered)
+	allocation := prompt.Allocate(g.promptInput(ctx, via, req, l, h, continues))
+	quotes := g.quotes(ctx, via, stats, req, l, h, &allocation)
 	search.Wait()
-	if err != nil {
-		return err
+	if failed != nil {
+		return nil, failed
 	}
-	t.found = in.Passages
-	t.plan = prompt.Make(in)
-	t.apply()
-	return nil
+	p.plan = allocation.Make(quotes, p.found)
+	p.apply(req, h)
+	p.describe(req, &rag)
+	stats.assembled(l.at, p)
+	return p, nil
 }
 
-// goesOn reports whether the request goes on with a turn, with the results of
-// tools. It is given what the turn was given; no new search is made.
-func (t *turn) goesOn() bool {
-	n := len(t.said)
-	return n > 0 && t.chat.Messages[t.said[n-1].Index].ToolResult()
-}
-
-// requestTokens counts the request's own messages.
-func (t *turn) requestTokens() int {
-	n := t.besideMessages()
-	for i := range t.chat.Messages {
-		n += t.messageTokens(&t.chat.Messages[i])
+// promptInput is what package prompt is told of a request and its session.
+func (g *Gateway) promptInput(ctx context.Context, via func() *upstream, req *request, l *loaded, h *reconciled, continues bool) prompt.Input {
+	c := g.counter(req.model)
+	in := prompt.Input{
+		Limits: prompt.Limits{
+			Context: g.models.length(ctx, req.chat.Model, via),
+			Answer:  g.options.Context.Reserve,
+			Added:   g.options.Context.MaxAddedTokens,
+			Chunks:  g.options.Context.MaxFileTokens,
+		},
+		Model:     req.model,
+		Request:   c.request(req.chat),
+		Earlier:   h.earlier(c),
+		Messages:  func(i int) []recall.Ref { return h.messages(i, l.Tail) },
+		Older:     h.older,
+		Recalls:   req.remembers() && !g.options.Context.DisableRecall,
+		Searches:  l.searches(req),
+		Continues: continues,
+		Quoted:    h.Stored != nil && len(h.Stored.Recalled) > 0,
 	}
-	return n
-}
-
-// besideMessages counts what the request takes beside its messages.
-func (t *turn) besideMessages() int { return t.model.Raise(prompt.RequestTokens(t.chat, t.count)) }
-
-// messageTokens counts a message as the model does.
-func (t *turn) messageTokens(m *openai.Message) int {
-	return t.model.Raise(prompt.MessageTokens(m, t.count))
-}
-
-// count counts a text by the model's encoding.
-func (t *turn) count(text string) int { return t.gateway.countText(t.model.Encoding, text) }
-
-// countText counts a text. A long one may be resent with every request: it is
-// counted once.
-func (g *Gateway) countText(e *tokens.Encoding, text string) int {
-	const long = 2 << 10 // bytes; shorter ones are counted as fast as hashed
-	if len(text) < long {
-		return e.Count(text)
+	if req.chat.MaxTokens > 0 {
+		in.Limits.Answer = req.chat.MaxTokens
 	}
-	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
-	known := true
-	n := g.counts.Count(e, [16]byte(sum[:16]), func() string { known = false; return text })
-	tokenLookups.count(known)
-	return n
+	if user := req.chat.LastUser(); user >= 0 {
+		in.Message = func() string { return req.chat.Messages[user].Text() }
+	}
+	return in
 }
 
-// earlier are the exchanges that could be supplied.
-func (t *turn) earlier() []prompt.Earlier {
-	earlier := make([]prompt.Earlier, len(t.view.Groups))
-	for i := range t.view.Groups {
-		g := &t.view.Groups[i]
-		last := &g.Exchanges[len(g.Exchanges)-1]
+// earlier are the exchanges that could be included.
+func (h *reconciled) earlier(c counter) []prompt.Earlier {
+	earlier := make([]prompt.Earlier, len(h.Groups))
+	for i := range h.Groups {
+		group := &h.Groups[i]
+		last := &group.Exchanges[len(group.Exchanges)-1]
 		earlier[i] = prompt.Earlier{
-			Tokens:   t.groupTokens(g),
-			Start:    g.Exchanges[0].Offset,
+			Tokens:   c.exchanges(group.Exchanges),
+			Start:    group.Exchanges[0].Offset,
 			End:      last.Offset + int64(last.Tokens()),
-			Required: g.Calling,
+			Required: group.Calling,
 		}
 		if i == len(earlier)-1 {
 			message := openai.ParseMessage(last.Messages[len(last.Messages)-1].JSON)
@@ -120,119 +109,108 @@ func (t *turn) earlier() []prompt.Earlier {
 	return earlier
 }
 
-// groupTokens counts the messages of a group as the model does.
-func (t *turn) groupTokens(g *memory.Group) int {
-	n := 0
-	for i := range g.Exchanges {
-		for j := range g.Exchanges[i].Messages {
-			n += t.storedTokens(&g.Exchanges[i].Messages[j])
-		}
-	}
-	return n
-}
-
-// storedTokens counts a stored message as the model does. Its count by
-// o200k_base was saved with it; only older models count otherwise.
-func (t *turn) storedTokens(m *store.Message) int {
-	if t.model.Encoding == tokens.O200K() {
-		return t.model.Raise(m.Tokens)
-	}
-	message := openai.ParseMessage(m.JSON)
-	return t.messageTokens(&message)
-}
-
-// passages finds what the files say.
-func (t *turn) passages(ctx context.Context, via func() *upstream) ([]prompt.Passage, error) {
-	if t.goesOn() {
-		return t.givenPassages(ctx)
-	}
-	user := t.chat.LastUser()
+// searchChunks finds what the files say.
+func (g *Gateway) searchChunks(ctx context.Context, via func() *upstream, req *request, rag *openai.RAGMetadata) ([]prompt.Chunk, error) {
+	user := req.chat.LastUser()
 	if user < 0 { // nowhere to quote anything
 		return nil, nil
 	}
-	rag := &t.meta.RAG
-	if rag.Query = t.chat.RAGQuery; rag.Query == "" {
-		rag.Query = t.chat.Messages[user].Text()
+	if rag.Query = req.chat.RAGQuery; rag.Query == "" {
+		rag.Query = req.chat.Messages[user].Text()
 	}
-	result, err := t.gateway.knowledge.Search(ctx, via(), t.scope, rag.Query, maxPassages)
+	result, err := g.knowledge.Search(ctx, via(), req.caller.scope, rag.Query, maxChunks)
 	if err != nil {
 		return nil, &unavailable{err}
 	}
 	rag.ResultsFound, rag.Degraded = len(result.Hits), result.Degraded
-	return passagesOf(result.Hits), nil
+	return chunksOf(result.Hits), nil
 }
 
-func passagesOf(hits []store.Hit) []prompt.Passage {
-	passages := make([]prompt.Passage, len(hits))
-	for i, h := range hits {
-		passages[i] = prompt.Passage{
-			FileID: h.FileID, Filename: h.Filename, Section: h.Chunk.Section, Page: h.Chunk.Page,
-			Chunk: h.Chunk.N, Text: h.Chunk.Text, Score: h.Score,
-		}
-	}
-	return passages
-}
-
-// givenPassages are those that the turn's user message was sent with, as far
-// as the files are still there.
-func (t *turn) givenPassages(ctx context.Context) ([]prompt.Passage, error) {
-	if t.view.Stored == nil || len(t.view.Stored.Passages) == 0 {
+// givenChunks are those that the user message of an exchange under way was sent
+// with, as far as the files are still there.
+func (g *Gateway) givenChunks(ctx context.Context, req *request, h *reconciled) ([]prompt.Chunk, error) {
+	if h.Stored == nil || len(h.Stored.Passages) == 0 {
 		return nil, nil
 	}
-	hits, err := t.gateway.shared.Chunks(ctx, t.scope, t.view.Stored.Passages)
+	hits, err := g.shared.Chunks(ctx, req.caller.scope, h.Stored.Passages)
 	if err != nil {
 		return nil, &unavailable{err}
 	}
-	return passagesOf(hits), nil
+	return chunksOf(hits), nil
 }
 
-// apply turns the plan into an edit of the request, and into metadata.
-func (t *turn) apply() {
-	groups := t.view.Groups[t.plan.First:]
-	t.edit.History = make([][]byte, 0, 2*len(groups)) // a question and an answer each
-	for _, g := range groups {
-		for i := range g.Exchanges {
-			for j := range g.Exchanges[i].Messages {
-				t.edit.History = append(t.edit.History, g.Exchanges[i].Messages[j].JSON)
+func chunksOf(hits []store.Hit) []prompt.Chunk {
+	chunks := make([]prompt.Chunk, len(hits))
+	for i, h := range hits {
+		chunks[i] = prompt.Chunk{
+			FileID: h.FileID, Filename: h.Filename, Section: h.Chunk.Section, Page: h.Chunk.Page,
+			N: h.Chunk.N, Text: h.Chunk.Text, Score: h.Score,
+		}
+	}
+	return chunks
+}
+
+// apply turns the plan into an edit of the request.
+func (p *assembled) apply(req *request, h *reconciled) {
+	groups := h.Groups[p.plan.First:]
+	p.edit.History = make([][]byte, 0, 2*len(groups)) // a question and an answer each
+	for _, group := range groups {
+		for i := range group.Exchanges {
+			for j := range group.Exchanges[i].Messages {
+				p.edit.History = append(p.edit.History, group.Exchanges[i].Messages[j].JSON)
 			}
 		}
 	}
-	if t.plan.Quoted != "" {
-		t.quote()
-	}
-	recalled := countMessages(t.plan.Recalled)
-	if t.chat.SessionID != "" {
-		t.meta.Memory = &openai.MemoryMetadata{
-			SessionID:        t.chat.SessionID,
-			HistoryMessages:  len(t.edit.History) + recalled,
-			RecalledMessages: recalled,
-		}
-	}
-	for _, p := range t.plan.Passages {
-		t.meta.RAG.Sources = append(t.meta.RAG.Sources, openai.Source{
-			FileID: p.FileID, Filename: p.Filename, Chunk: p.Chunk,
-			Section: p.Section, Page: p.Page, Score: p.Score,
-		})
-	}
-	t.meta.Context = openai.ContextMetadata{
-		TotalTokens:      t.plan.Tokens,
-		IncludedMessages: len(t.chat.Messages) + len(t.edit.History) + recalled,
-		IncludedChunks:   len(t.plan.Passages),
-		Truncated:        t.plan.Truncated,
-	}
-}
-
-// quote puts the quoted text ahead of the last user message's own. Where the
-// request brings none, only results of tools, that message is in the history.
-func (t *turn) quote() {
-	if i := t.chat.LastUser(); i >= 0 {
-		t.edit.Quoted, t.edit.QuotedIn = t.plan.Quoted, i
+	if p.plan.Text == "" {
 		return
 	}
-	for i := len(t.edit.History) - 1; i >= 0; i-- {
-		if m := openai.ParseMessage(t.edit.History[i]); m.Role == "user" {
-			t.edit.History[i] = m.Quote(t.plan.Quoted)
+	if user := req.chat.LastUser(); user >= 0 {
+		p.edit.Quoted, p.edit.QuotedIn = p.plan.Text, user
+		return
+	}
+	// The request brings only results of tools: the user message is in the
+	// history.
+	for i := len(p.edit.History) - 1; i >= 0; i-- {
+		if m := openai.ParseMessage(p.edit.History[i]); m.Role == "user" {
+			p.edit.History[i] = m.Quote(p.plan.Text)
 			return
 		}
 	}
+}
+
+// describe tells the client of the plan.
+func (p *assembled) describe(req *request, rag *openai.RAGMetadata) {
+	quoted := p.quotedMessages()
+	p.meta = &openai.Metadata{RAG: *rag}
+	if req.remembers() {
+		p.meta.Memory = &openai.MemoryMetadata{
+			SessionID:        req.chat.SessionID,
+			HistoryMessages:  len(p.edit.History) + quoted,
+			RecalledMessages: quoted,
+		}
+	}
+	for _, c := range p.plan.Chunks {
+		p.meta.RAG.Sources = append(p.meta.RAG.Sources, openai.Source{
+			FileID: c.FileID, Filename: c.Filename, Chunk: c.N,
+			Section: c.Section, Page: c.Page, Score: c.Score,
+		})
+	}
+	p.meta.Context = openai.ContextMetadata{
+		TotalTokens:      p.plan.Tokens,
+		IncludedMessages: len(req.chat.Messages) + len(p.edit.History) + quoted,
+		IncludedChunks:   len(p.plan.Chunks),
+		Truncated:        p.plan.Truncated,
+	}
+}
+
+// quotedMessages counts the messages of which parts are quoted. They stand in the
+// order of the session.
+func (p *assembled) quotedMessages() int {
+	n := 0
+	for i, q := range p.plan.Quotes {
+		if i == 0 || q.Seq != p.plan.Quotes[i-1].Seq || q.N != p.plan.Quotes[i-1].N {
+			n++
+		}
+	}
+	return n
 }

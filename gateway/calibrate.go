@@ -128,35 +128,6 @@ func (g *Gateway) modelFor(name string) tokens.Model {
 	return m
 }
 
-// complete takes in a reply that was seen to its end.
-func (t *turn) complete(reply *openai.Reply) {
-	s := t.seen
-	s.whole, s.usage = true, reply.Usage
-	if s.usage.Prompt < 1 || reply.Failed {
-		return
-	}
-	if t.plan.Tokens >= leastPrompt {
-		estimateRatio.Observe(float64(t.plan.Tokens) / float64(s.usage.Prompt))
-	}
-	t.gateway.shared.calibration.learn(t.chat.Model, t.model.Margin, t.plan.Tokens, s.usage.Prompt, t.isText)
-}
-
-// isText reports whether the prompt is all text: what images, recordings and
-// files take is known but roughly.
-func (t *turn) isText() bool {
-	for i := range t.chat.Messages {
-		if !plainText(&t.chat.Messages[i]) {
-			return false
-		}
-	}
-	for _, json := range t.edit.History {
-		if m := openai.ParseMessage(json); !plainText(&m) {
-			return false
-		}
-	}
-	return true
-}
-
 func plainText(m *openai.Message) bool {
 	if m.Get("audio").IsObject() {
 		return false

@@ -1,125 +1,76 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
-	"github.com/backstory-proxy/backstory/prompt"
 	"github.com/backstory-proxy/backstory/store"
 	"github.com/backstory-proxy/backstory/tokens"
 )
 
-// maxPassages is how many passages a search is asked for. At about 300 tokens
-// each they exceed any sensible share of a prompt.
-const maxPassages = 20
-
-// chat answers a chat request, or previews its context.
+// chat answers a chat request, or previews it. Its way is a row of stages, each of
+// which returns a value that no later one changes:
+//
+//	parse      request     what the client asks
+//	load       loaded      what the store knows of it, its rate among that
+//	reconcile  reconciled  what of the session it carries, and what is new
+//	assemble   assembled   what goes upstream, and what is told of it
+//	forward                the router's reply on its way to the client
+//	commit                 what is saved before the client sees the end of it
+//
+// A preview ends behind assemble.
 func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who caller, ext openai.Extension) error {
-	t, err := g.parse(w, r, ext)
-	if err == nil {
-		err = who.plan.checkModels(t.chat.Model, t.chat.Models)
-	}
+	ctx := r.Context()
+	req, err := g.parse(w, r, who, ext)
 	if err != nil {
 		// The request counts all the same, and its headers say so.
 		return errors.Join(g.count(w, r, who), err)
 	}
-	t.gateway, t.scope, t.ttl = g, who.scope, time.Duration(who.plan.SessionsTTL)
-	t.seen = &w.seen
-	t.seen.model, t.seen.session = t.chat.Model, t.chat.SessionID
-	if who.plan.TokensPerMonth > 0 {
-		t.month = thisMonth()
-		t.edit.IncludeUsage = t.chat.Stream && !t.chat.IncludeUsage
-	}
-	if err := g.shared.catchUp(r.Context(), t.scope, t.chat.SessionID); err != nil {
-		return err
-	}
-	asked := t.gatherRequest(who)
-	t.seen.begin(stageGather)
-	gathered, err := g.shared.Gather(r.Context(), asked)
-	began := t.seen.end(stageGather)
+	session, err := g.load(ctx, w, req)
 	if err != nil {
-		return &unavailable{err}
-	}
-	if err := g.admit(w, who, gathered.Rate); err != nil {
 		return err
 	}
-	if t.chat.SessionID != "" {
-		sessionLookups.count(gathered.Cached)
-	}
-	if r.URL.Path != previewPath {
-		if err := w.checkAllowance(&who.plan, gathered.Used); err != nil {
-			return err
-		}
-	}
-	if t.chat.SessionID == "" && !(gathered.Files && t.chat.UseRAG) {
-		if r.URL.Path == previewPath {
-			return t.preview(w)
-		}
-		// Nothing to add and nothing to keep: the reply is the router's.
-		setBody(r, t.chat.Upstream(t.edit))
-		if t.month == 0 {
-			t.seen.begin(stageRouter)
-			return callRouter(router, w, r)
-		}
-		t.plain = true
-		r.Header.Del("Accept-Encoding") // it has to be read all the same
-		return t.forward(w, r, router)
-	}
-	t.said = memory.Conversation(t.chat.Messages)
-	if err := t.look(r.Context(), asked, gathered.Tail); err != nil {
+	history, err := g.reconcile(ctx, req, session)
+	if err != nil {
 		return err
 	}
-	t.mark = gathered.Mark
 	via := sync.OnceValue(func() *upstream { return newUpstream(r, router) })
-	if err := t.assemble(r.Context(), via, gathered); err != nil {
+	prompt, err := g.assemble(ctx, via, &w.seen, req, session, history)
+	if err != nil {
 		return err
 	}
-	t.assembled(began)
-	if r.URL.Path == previewPath {
-		return t.preview(w)
+	if req.preview {
+		return g.answerPreview(w, req, session, history, prompt)
 	}
-	setBody(r, t.chat.Upstream(t.edit))
-	// Go's transport then asks for gzip itself, and unpacks it: the reply has
-	// to be read.
-	r.Header.Del("Accept-Encoding")
-	return t.forward(w, r, router)
+	setBody(r, req.chat.Upstream(prompt.edit))
+	if prompt.meta == nil && req.month == 0 {
+		// Nothing to add and nothing to keep: the reply is the router's.
+		w.seen.begin(stageRouter)
+		return callRouter(router, w, r)
+	}
+	return g.forward(w, r, router, prompt.meta, &exchange{g, &w.seen, req, session, history, prompt})
 }
 
-// turn is one chat request on its way through.
-type turn struct {
-	gateway *Gateway
-	seen    *Stats
-	scope   store.Scope
-	ttl     time.Duration // of the session, by the tenant's plan
-	id      string        // of the request
+// request is a chat request, read and checked.
+type request struct {
+	id      string
+	caller  caller
 	chat    *openai.Chat
 	model   tokens.Model
 	retried bool // the client says so
-	plain   bool // the reply is the router's, and only read to count its tokens
-
+	preview bool
 	// month is the one whose allowance the request draws on; 0 where the plan
 	// has none.
 	month store.Month
-
-	said  []memory.Said
-	view  memory.View
-	older bool // the session goes back beyond what the view shows
-	mark  store.Mark
-
-	unread int64 // tokens of the session that are older than what was gathered
-	found  []prompt.Passage
-	plan   prompt.Plan
-	edit   openai.Edit
-	meta   openai.Metadata
 }
 
-// parse reads and checks the request.
-func (g *Gateway) parse(w *replyWriter, r *http.Request, ext openai.Extension) (*turn, error) {
+// parse reads and checks a request.
+func (g *Gateway) parse(w *replyWriter, r *http.Request, who caller, ext openai.Extension) (*request, error) {
 	body, err := g.readBody(w, r)
 	if err != nil {
 		return nil, err
@@ -132,31 +83,77 @@ func (g *Gateway) parse(w *replyWriter, r *http.Request, ext openai.Extension) (
 	if err != nil {
 		return nil, err
 	}
-	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
-	return &turn{id: w.id, chat: chat, model: g.modelFor(chat.Model), retried: retries > 0}, nil
-}
-
-// gatherRequest names what the store has to tell.
-func (t *turn) gatherRequest(who caller) store.GatherRequest {
-	return store.GatherRequest{
-		Scope:    who.scope,
-		Limit:    who.plan.RequestsPerMinute,
-		Session:  t.chat.SessionID,
-		Tokens:   t.gateway.options.Context.MaxAddedTokens,
-		Messages: t.carried(),
-		Month:    t.month,
+	if err := who.plan.checkModels(chat.Model, chat.Models); err != nil {
+		return nil, err
 	}
+	w.seen.model, w.seen.session = chat.Model, chat.SessionID
+	req := &request{id: w.id, caller: who, chat: chat, model: g.modelFor(chat.Model), preview: r.URL.Path == previewPath}
+	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
+	req.retried = retries > 0
+	if who.plan.TokensPerMonth > 0 {
+		req.month = thisMonth()
+	}
+	return req, nil
 }
 
-// carried is the number of messages of the session that are needed to find
-// what a client resends: as many as it sends, and those of requests that may
-// have ended meanwhile. A client that resends nothing needs none.
-func (t *turn) carried() int {
+// remembers reports whether the request has a session.
+func (r *request) remembers() bool { return r.chat.SessionID != "" }
+
+// saves reports whether the exchange is to be kept.
+func (r *request) saves() bool { return r.remembers() && r.chat.SaveToMemory }
+
+// loaded is what the store knows of a request.
+type loaded struct {
+	store.Gathered
+	asked store.GatherRequest
+	at    time.Duration // when it was loaded, since the request's start
+}
+
+// load asks the store, in one trip, and refuses a request for which there is no
+// rate or allowance left.
+func (g *Gateway) load(ctx context.Context, w *replyWriter, req *request) (*loaded, error) {
+	if err := g.shared.catchUp(ctx, req.caller.scope, req.chat.SessionID); err != nil {
+		return nil, err
+	}
+	l := &loaded{asked: store.GatherRequest{
+		Scope:    req.caller.scope,
+		Limit:    req.caller.plan.RequestsPerMinute,
+		Session:  req.chat.SessionID,
+		Tokens:   g.options.Context.MaxAddedTokens,
+		Messages: resent(req.chat.Messages),
+		Month:    req.month,
+	}}
+	w.seen.begin(stageGather)
+	var err error
+	l.Gathered, err = g.shared.Gather(ctx, l.asked)
+	l.at = w.seen.end(stageGather)
+	if err != nil {
+		return nil, &unavailable{err}
+	}
+	if err := g.admit(w, req.caller, l.Rate); err != nil {
+		return nil, err
+	}
+	if req.remembers() {
+		sessionLookups.count(l.Cached)
+	}
+	if req.preview {
+		return l, nil
+	}
+	return l, w.checkAllowance(&req.caller.plan, l.Used)
+}
+
+// resent is the number of messages of the session that are needed to find what a
+// client resends: as many as it sends, and those of requests that may have ended
+// meanwhile. A client that resends nothing needs none.
+func resent(messages []openai.Message) int {
 	const meanwhile = 16
-	for i := range t.chat.Messages {
-		if t.chat.Messages[i].Role == "assistant" {
-			return len(t.chat.Messages) + meanwhile
+	for i := range messages {
+		if messages[i].Role == "assistant" {
+			return len(messages) + meanwhile
 		}
 	}
 	return 0
 }
+
+// searches reports whether files are searched for the request.
+func (l *loaded) searches(req *request) bool { return l.Files && req.chat.UseRAG }

@@ -181,15 +181,14 @@ func (s *Stats) trace(ctx context.Context) {
 }
 
 // assembled takes in what was put into the prompt, since began.
-func (t *turn) assembled(began time.Duration) {
-	s := t.seen
+func (s *Stats) assembled(began time.Duration, p *assembled) {
 	s.began[stageAssemble] = began
 	s.end(stageAssemble)
 	s.took[stageAssemble] = max(1, s.took[stageAssemble]-max(s.took[stageSearch], s.took[stageRecall]))
-	s.added, s.tokens, s.truncated = true, t.plan.Tokens, t.plan.Truncated
-	s.history, s.historyTokens = len(t.edit.History)+countMessages(t.plan.Recalled), t.plan.HistoryTokens+t.plan.RecalledTokens
-	s.chunks, s.fileTokens = len(t.plan.Passages), t.plan.QuotedTokens
-	if part := t.meta.RAG.Degraded; part != "" {
+	s.added, s.tokens, s.truncated = true, p.plan.Tokens, p.plan.Truncated
+	s.history, s.historyTokens = len(p.edit.History)+p.quotedMessages(), p.plan.HistoryTokens+p.plan.QuoteTokens
+	s.chunks, s.fileTokens = len(p.plan.Chunks), p.plan.ChunkTokens
+	if part := p.meta.RAG.Degraded; part != "" {
 		degradedSearches.WithLabelValues(part).Inc()
 	}
 }

@@ -37,42 +37,110 @@ type part struct {
 
 const overBudget = "budget"
 
-// preview answers with the messages as they would be sent, and where they come
-// from.
-func (t *turn) preview(w http.ResponseWriter) error {
-	body := t.chat.Upstream(t.edit)
-	p := preview{
-		Object:   "chat.completion.preview",
-		Model:    t.chat.Model,
-		Messages: json.RawMessage(gjson.GetBytes(body, "messages").Raw),
-		Parts:    []part{},
-		LeftOut:  []part{},
-	}
-	if t.meta.Memory != nil || t.meta.RAG.Enabled {
-		p.Metadata = &t.meta
-	}
-	leading := t.chat.LeadingSystem()
-	p.request("system", t, 0, leading)
-	p.history(t)
-	p.recalled(t)
-	p.files(t)
-	p.request("request", t, leading, len(t.chat.Messages))
-	p.Parts = append(p.Parts, part{Kind: "request", Tokens: t.besideMessages()})
-	return respond.JSON(w, p)
+// previewed writes a preview.
+type previewed struct {
+	preview
+	counter
+	req     *request
+	history *reconciled
+	prompt  *assembled
 }
 
-// recalled tells of the quoted messages, in the order of the prompt.
-func (p *preview) recalled(t *turn) {
+// answerPreview answers with the messages as they would be sent, and where they
+// come from.
+func (g *Gateway) answerPreview(w http.ResponseWriter, req *request, l *loaded, h *reconciled, a *assembled) error {
+	p := previewed{
+		preview: preview{
+			Object:   "chat.completion.preview",
+			Model:    req.chat.Model,
+			Messages: json.RawMessage(gjson.GetBytes(req.chat.Upstream(a.edit), "messages").Raw),
+			Parts:    []part{},
+			LeftOut:  []part{},
+		},
+		counter: g.counter(req.model), req: req, history: h, prompt: a,
+	}
+	if a.meta != nil && (a.meta.Memory != nil || a.meta.RAG.Enabled) {
+		p.Metadata = a.meta
+	}
+	leading := req.chat.LeadingSystem()
+	p.own("system", 0, leading)
+	if h.older {
+		// Those that nobody had to read, since they are too old to fit, are told
+		// of together.
+		p.leaveOut(part{Kind: "history", Tokens: p.model.Raise(int(l.Tail[0].Offset))})
+	}
+	p.inPlace()
+	p.quotes()
+	p.chunks()
+	p.own("request", leading, len(req.chat.Messages))
+	p.Parts = append(p.Parts, part{Kind: "request", Tokens: p.beside(req.chat)})
+	return respond.JSON(w, p.preview)
+}
+
+func (p *previewed) leaveOut(what part) {
+	what.Reason = overBudget
+	p.LeftOut = append(p.LeftOut, what)
+}
+
+// own tells of the request's own messages from the first to before the last.
+func (p *previewed) own(kind string, first, last int) {
+	for i := first; i < last; i++ {
+		p.Parts = append(p.Parts, part{Kind: kind, Tokens: p.message(&p.req.chat.Messages[i])})
+	}
+}
+
+// inPlace tells of the earlier exchanges, message by message.
+func (p *previewed) inPlace() {
+	for i := range p.history.Groups {
+		group := &p.history.Groups[i]
+		if i < p.prompt.plan.First {
+			p.leaveOut(part{Kind: "history", Tokens: p.exchanges(group.Exchanges)})
+			continue
+		}
+		for _, e := range group.Exchanges {
+			for j := range e.Messages {
+				p.Parts = append(p.Parts, part{Kind: "history", Tokens: p.stored(&e.Messages[j])})
+			}
+		}
+	}
+}
+
+// quotes tells of the quoted messages, in the order of the prompt.
+func (p *previewed) quotes() {
 	first := len(p.Parts)
-	for _, r := range t.plan.Recalled {
-		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: t.model.Count(r.Text[r.From:r.To])})
+	for _, q := range p.prompt.plan.Quotes {
+		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: p.model.Count(q.Text[q.From:q.To])})
 	}
-	share(p.Parts[first:], t.plan.RecalledTokens)
+	scale(p.Parts[first:], p.prompt.plan.QuoteTokens)
 }
 
-// share raises the tokens of parts, in proportion, to what they take together:
+// chunks tells of the chunks, in the order of the prompt, each with the tokens
+// that it added: what it repeats of the one before it isn't quoted again.
+func (p *previewed) chunks() {
+	first, included := len(p.Parts), p.prompt.plan.Chunks
+	tell := func(c *prompt.Chunk, text string) part {
+		return part{Kind: "file", FileID: c.FileID, Filename: c.Filename, Chunk: &c.N, Tokens: p.model.Count(text)}
+	}
+	for i := range included {
+		text := included[i].Text
+		if i > 0 {
+			if rest, ok := included[i].Behind(&included[i-1]); ok {
+				text = rest
+			}
+		}
+		p.Parts = append(p.Parts, tell(&included[i], text))
+	}
+	scale(p.Parts[first:], p.prompt.plan.ChunkTokens)
+	for i := range p.prompt.found {
+		if c := &p.prompt.found[i]; !slices.Contains(included, *c) {
+			p.leaveOut(tell(c, c.Text))
+		}
+	}
+}
+
+// scale raises the tokens of parts, in proportion, to what they take together:
 // what frames quotes is theirs.
-func share(parts []part, total int) {
+func scale(parts []part, total int) {
 	own := 0
 	for i := range parts {
 		own += parts[i].Tokens
@@ -82,60 +150,5 @@ func share(parts []part, total int) {
 		sum += parts[i].Tokens
 		upTo := total * sum / max(1, own)
 		parts[i].Tokens, told = upTo-told, upTo
-	}
-}
-
-// files tells of the passages, in the order of the prompt, each with the tokens
-// that it added: what it repeats of the one before it isn't quoted again.
-func (p *preview) files(t *turn) {
-	first := len(p.Parts)
-	tell := func(passage *prompt.Passage, text string) part {
-		return part{Kind: "file", FileID: passage.FileID, Filename: passage.Filename, Chunk: &passage.Chunk, Tokens: t.model.Count(text)}
-	}
-	for i := range t.plan.Passages {
-		passage := &t.plan.Passages[i]
-		text := passage.Text
-		if i > 0 {
-			if rest, ok := passage.Behind(&t.plan.Passages[i-1]); ok {
-				text = rest
-			}
-		}
-		p.Parts = append(p.Parts, tell(passage, text))
-	}
-	share(p.Parts[first:], t.plan.QuotedTokens)
-	for i := range t.found {
-		if !slices.Contains(t.plan.Passages, t.found[i]) {
-			part := tell(&t.found[i], t.found[i].Text)
-			part.Reason = overBudget
-			p.LeftOut = append(p.LeftOut, part)
-		}
-	}
-}
-
-// request tells of the request's own messages from the first to before the
-// last.
-func (p *preview) request(kind string, t *turn, first, last int) {
-	for i := first; i < last; i++ {
-		p.Parts = append(p.Parts, part{Kind: kind, Tokens: t.messageTokens(&t.chat.Messages[i])})
-	}
-}
-
-// history tells of the earlier exchanges, message by message. Those that nobody
-// had to read, since they are too old to fit, are told of together.
-func (p *preview) history(t *turn) {
-	if t.unread > 0 {
-		p.LeftOut = append(p.LeftOut, part{Kind: "history", Tokens: t.model.Raise(int(t.unread)), Reason: overBudget})
-	}
-	for i := range t.view.Groups {
-		g := &t.view.Groups[i]
-		if i < t.plan.First {
-			p.LeftOut = append(p.LeftOut, part{Kind: "history", Tokens: t.groupTokens(g), Reason: overBudget})
-			continue
-		}
-		for _, e := range g.Exchanges {
-			for j := range e.Messages {
-				p.Parts = append(p.Parts, part{Kind: "history", Tokens: t.storedTokens(&e.Messages[j])})
-			}
-		}
 	}
 }

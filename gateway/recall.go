@@ -3,10 +3,13 @@ package gateway
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/knowledge"
+	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/memory/recall"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -18,77 +21,41 @@ import (
 // Later ones find it read.
 const recallWait = time.Second
 
-// recalled finds the older messages of the session that the request is about.
+// quotes finds the older messages of the session that the request is about.
 // Memory without them is better than no answer: a failure is logged, no more.
-func (t *turn) recalled(ctx context.Context, via func() *upstream, in *prompt.Input, g *store.Gathered) []prompt.Recalled {
-	if !in.Recalls {
+func (g *Gateway) quotes(ctx context.Context, via func() *upstream, stats *Stats, req *request, l *loaded, h *reconciled, a *prompt.Allocation) []prompt.Quote {
+	given := h.continues(req.chat.Messages) && h.Stored != nil && len(h.Stored.Recalled) > 0 && !g.options.Context.DisableRecall
+	if !given && a.Quotes == 0 {
 		return nil
 	}
-	given := in.Given && t.view.Stored != nil && len(t.view.Stored.Recalled) > 0
-	in.Recalls = given || !in.Given
-	d := in.Divide()
-	if !given && d.Recall == 0 {
-		return nil
-	}
-	// Only here, since most sessions fit, and nobody has to read the message.
-	if user := t.chat.LastUser(); user >= 0 && recall.Leans(t.chat.Messages[user].Text()) {
-		in.Leans = true
-		d = in.Divide()
-	}
-	t.seen.begin(stageRecall)
-	defer t.seen.end(stageRecall)
-	var found []prompt.Recalled
+	stats.begin(stageRecall)
+	defer stats.end(stageRecall)
+	var refs []store.MessageRef
 	var err error
 	if given {
-		found, err = t.quotable(ctx, d.First, g, t.view.Stored.Recalled)
+		refs = h.Stored.Recalled
 	} else {
-		found, err = t.recall(ctx, via, d, g)
+		refs, err = g.recall(ctx, via, req, l, h, a)
+	}
+	var found []prompt.Quote
+	if err == nil {
+		found, err = g.readQuotes(ctx, req, l, h, refs)
 	}
 	if err != nil && ctx.Err() == nil {
-		t.gateway.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", t.id), zap.Error(err))
+		g.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", req.id), zap.Error(err))
 	}
-	return t.spare(in, d, found, g)
+	return found
 }
 
-// spare gives the newest exchanges what recalled messages leave of their share,
-// and returns those messages less what now stands in place.
-func (t *turn) spare(in *prompt.Input, d prompt.Division, found []prompt.Recalled, g *store.Gathered) []prompt.Recalled {
-	bytes := 0
-	for i := range found {
-		bytes += found[i].To - found[i].From
-	}
-	if bytes > 4*d.Recall { // they hardly leave anything: that isn't worth counting
-		return found
-	}
-	size := prompt.RecalledTokens(found, in.Count)
-	if size >= d.Recall {
-		return found
-	}
-	in.Spare = d.History + d.Recall - size
-	present := t.present(in.Divide().First, g.Tail)
-	return slices.DeleteFunc(found, func(r prompt.Recalled) bool { return present.placed[recall.Ref{Seq: r.Seq, N: r.N}] })
-}
-
-func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Division, g *store.Gathered) ([]prompt.Recalled, error) {
-	user := t.chat.LastUser()
+// recall searches the session.
+func (g *Gateway) recall(ctx context.Context, via func() *upstream, req *request, l *loaded, h *reconciled, a *prompt.Allocation) ([]store.MessageRef, error) {
+	user := req.chat.LastUser()
 	if user < 0 { // nowhere to quote anything
 		return nil, nil
 	}
-	// Stored counts are by o200k_base; the share is in tokens of the model. A
-	// quarter more is asked for than may fit: a message took more than a quote
-	// of it takes.
-	const sample = 1 << 10
-	budget := (d.Recall - prompt.RecallOverhead) * 5 / 4 * sample / t.model.Raise(sample)
-	if budget <= 0 {
-		return nil, nil
-	}
-	hits, err := t.gateway.shared.recall.Search(ctx, t.scope, t.chat.SessionID, g, recall.Query{
-		Text:   t.chat.Messages[user].Text(),
-		Now:    time.Now(),
-		Before: t.supplied(d.First, g.Tail),
-		Budget: budget,
-		Header: prompt.DayTokens,
-	}, t.meaning(via), recallWait)
+	query := recall.Query{Text: req.chat.Messages[user].Text(), Now: time.Now(), Before: h.before(a.First, l.Tail)}
+	pack := func(r *recall.Ranking) []recall.Hit { return a.Pack(r) }
+	hits, err := g.shared.recall.Search(ctx, req.caller.scope, req.chat.SessionID, &l.Gathered, query, g.semantics(via, req), recallWait, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -96,23 +63,63 @@ func (t *turn) recall(ctx context.Context, via func() *upstream, d prompt.Divisi
 	for i, h := range hits {
 		refs[i] = store.MessageRef{Seq: h.Seq, N: h.N, From: h.From, To: h.To}
 	}
-	return t.quotable(ctx, d.First, g, refs)
+	return refs, nil
 }
 
-// supplied is the oldest message that the request gets in place, or carries
-// itself: what is older may be recalled.
-func (t *turn) supplied(first int, tail []store.Exchange) recall.Ref {
-	groups := t.view.Groups
+// trained is the weight of an embedder that knows what words mean. What one
+// that weighs less finds in a conversation, such as hashing, words find too, and
+// better: recall does without it.
+const trained = 1
+
+// semantics is the way to recall by semantic similarity; nil where the embedder
+// isn't one for it. useRAG doesn't matter: that is about files.
+func (g *Gateway) semantics(via func() *upstream, req *request) *memory.Meaning {
+	e := g.options.Embedder
+	if e.Weight() < trained {
+		return nil
+	}
+	router := via() // now: what it copies of the request changes later
+	var once sync.Once
+	return &memory.Meaning{
+		Model: e.Model(), Weight: e.Weight(), Floor: e.Floor(), Patience: knowledge.DefaultEmbedTimeout,
+		Embed: func(ctx context.Context, texts []string) ([][]float32, error) { return e.Embed(ctx, router, texts) },
+		Go:    g.shared.inUse.Go,
+		Failed: func(part string, err error) {
+			once.Do(func() {
+				degradedSearches.WithLabelValues(part).Inc()
+				g.logger.Warn("a session could not be searched by meaning; words alone answer, or with what is known already",
+					zap.String("request_id", req.id), zap.String("part", part), zap.Error(err))
+			})
+		},
+	}
+}
+
+// before is the oldest message that stands in place where those of the groups do
+// from first on, or that the request carries itself: what is older may be quoted.
+func (h *reconciled) before(first int, tail []store.Exchange) recall.Ref {
 	switch {
-	case first < len(groups):
-		return firstOf(&groups[first].Exchanges[0], tail)
-	case len(groups) > 0:
-		last := groups[len(groups)-1].Exchanges
+	case first < len(h.Groups):
+		return firstOf(&h.Groups[first].Exchanges[0], tail)
+	case len(h.Groups) > 0:
+		last := h.Groups[len(h.Groups)-1].Exchanges
 		return recall.Ref{Seq: last[len(last)-1].Seq + 1}
 	case len(tail) > 0:
 		return recall.Ref{Seq: tail[0].Seq}
 	}
 	return recall.Ref{Seq: 1}
+}
+
+// messages names the messages of a group.
+func (h *reconciled) messages(i int, tail []store.Exchange) (refs []recall.Ref) {
+	for j := range h.Groups[i].Exchanges {
+		e := &h.Groups[i].Exchanges[j]
+		ref := firstOf(e, tail)
+		for range e.Messages {
+			refs = append(refs, ref)
+			ref.N++
+		}
+	}
+	return refs
 }
 
 // firstOf names the first message of an exchange of the tail, or of a part of
@@ -127,40 +134,12 @@ func firstOf(part *store.Exchange, tail []store.Exchange) recall.Ref {
 	return ref
 }
 
-// present is what the model is told anyway, and so is not to be quoted.
-type present struct {
-	carried map[store.Digest]bool // by the request, ahead of its last user message
-	placed  map[recall.Ref]bool   // supplied in place
-}
-
-// present returns it for a request that is supplied the groups from first on.
-func (t *turn) present(first int, tail []store.Exchange) present {
-	p := present{make(map[store.Digest]bool), make(map[recall.Ref]bool)}
-	user := t.chat.LastUser()
-	for i := range t.said {
-		if t.said[i].Index < user {
-			p.carried[t.said[i].Digest] = true
-		}
-	}
-	for _, g := range t.view.Groups[first:] {
-		for i := range g.Exchanges {
-			ref := firstOf(&g.Exchanges[i], tail)
-			for range g.Exchanges[i].Messages {
-				p.placed[ref] = true
-				ref.N++
-			}
-		}
-	}
-	return p
-}
-
-// quotable reads the messages that are named, in that order, less those that
-// are no longer there, or that the model is told anyway. first is that of the
-// Division.
-func (t *turn) quotable(ctx context.Context, first int, g *store.Gathered, refs []store.MessageRef) ([]prompt.Recalled, error) {
+// readQuotes reads the messages that are named, in that order, less those that are
+// no longer there.
+func (g *Gateway) readQuotes(ctx context.Context, req *request, l *loaded, h *reconciled, refs []store.MessageRef) ([]prompt.Quote, error) {
 	exchanges := make(map[int64]*store.Exchange)
-	for i := range g.Tail {
-		exchanges[g.Tail[i].Seq] = &g.Tail[i]
+	for i := range l.Tail {
+		exchanges[l.Tail[i].Seq] = &l.Tail[i]
 	}
 	var missing []int64
 	for _, r := range refs {
@@ -168,34 +147,44 @@ func (t *turn) quotable(ctx context.Context, first int, g *store.Gathered, refs 
 			missing = append(missing, r.Seq)
 		}
 	}
-	read, err := t.gateway.shared.ExchangesAt(ctx, t.scope, t.chat.SessionID, missing)
+	read, err := g.shared.ExchangesAt(ctx, req.caller.scope, req.chat.SessionID, missing)
 	if err != nil {
 		return nil, err
 	}
 	for i := range read {
 		exchanges[read[i].Seq] = &read[i]
 	}
-	present := t.present(first, g.Tail)
-	found := make([]prompt.Recalled, 0, len(refs))
+	carried := h.carried(req.chat.LastUser())
+	found := make([]prompt.Quote, 0, len(refs))
 	for _, r := range refs {
 		e := exchanges[r.Seq]
 		if e == nil || r.N >= len(e.Messages) {
 			continue
 		}
-		if present.carried[e.Messages[r.N].Digest] || present.placed[recall.Ref{Seq: r.Seq, N: r.N}] {
-			continue
-		}
 		if q, ok := quoteOf(e, r); ok {
+			q.Carried = carried[e.Messages[r.N].Digest]
 			found = append(found, q)
 		}
 	}
 	return found, nil
 }
 
+// carried are the messages that the request carries ahead of its last user
+// message, which has the index user in the request.
+func (h *reconciled) carried(user int) map[store.Digest]bool {
+	carried := make(map[store.Digest]bool)
+	for i := range h.said {
+		if h.said[i].Index < user {
+			carried[h.said[i].Digest] = true
+		}
+	}
+	return carried
+}
+
 // quoteOf is a message, or the part of it that is named.
-func quoteOf(e *store.Exchange, r store.MessageRef) (q prompt.Recalled, ok bool) {
+func quoteOf(e *store.Exchange, r store.MessageRef) (q prompt.Quote, ok bool) {
 	m := openai.ParseMessage(e.Messages[r.N].JSON)
-	q = prompt.Recalled{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Speaker: m.Get("name").Str, Time: e.SaidAt(r.N), Text: m.Text()}
+	q = prompt.Quote{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Speaker: m.Get("name").Str, Time: e.SaidAt(r.N), Text: m.Text()}
 	if q.Speaker == "" {
 		q.Speaker = m.Role
 	}
@@ -203,16 +192,4 @@ func quoteOf(e *store.Exchange, r store.MessageRef) (q prompt.Recalled, ok bool)
 		q.To = len(q.Text)
 	}
 	return q, q.From >= 0 && q.From < q.To
-}
-
-// countMessages counts the messages of which parts were recalled. They stand in
-// the order of the session.
-func countMessages(recalled []prompt.Recalled) int {
-	n := 0
-	for i := range recalled {
-		if i == 0 || recalled[i].Seq != recalled[i-1].Seq || recalled[i].N != recalled[i-1].N {
-			n++
-		}
-	}
-	return n
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/prompt"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -48,7 +49,7 @@ func Share(ctx context.Context, s store.Store, o JournalOptions, logger func() *
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	shared := &Shared{Store: s, logger: logger, journal: j, calibration: newCalibration(), recall: memory.NewRecaller(s, recallMemory)}
+	shared := &Shared{Store: s, logger: logger, journal: j, calibration: newCalibration(), recall: memory.NewRecaller(s, recallMemory, prompt.Pinned)}
 	shared.stopping, shared.stop = context.WithCancel(context.Background())
 	opened.Store(shared, nil)
 	return shared, nil

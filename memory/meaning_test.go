@@ -153,8 +153,8 @@ const paraphrase = "напомни мне о полосатой лошади"
 // five, and waits for what goes on in the background.
 func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int64 {
 	t.Helper()
-	q := recall.Query{Text: text, Limit: 3, Before: recall.Ref{Seq: int64(len(b.list) - 4)}}
-	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(8), q, m.meaning(), time.Second)
+	q := recall.Query{Text: text, Before: recall.Ref{Seq: int64(len(b.list) - 4)}}
+	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(8), q, m.meaning(), time.Second, topThree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int6
 func TestWhatSharesNoWordIsFoundByMeaning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, m := aboutZebras(20), &mind{}
-		r := memory.NewRecaller(b, 1<<30)
+		r := memory.NewRecaller(b, 1<<30, nobody)
 		if got := best(t, r, b.gathered(8), paraphrase); got != 0 {
 			t.Fatalf("found %d by words", got)
 		}
@@ -189,7 +189,7 @@ func TestWhatSharesNoWordIsFoundByMeaning(t *testing.T) {
 func TestAnExchangeIsEmbeddedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, m := aboutZebras(20), &mind{}
-		r := memory.NewRecaller(b, 1<<30)
+		r := memory.NewRecaller(b, 1<<30, nobody)
 		expect := func(want string) {
 			t.Helper()
 			if got := means(t, r, b, m, paraphrase); got != 3 {
@@ -206,7 +206,7 @@ func TestAnExchangeIsEmbeddedOnce(t *testing.T) {
 			expect("1 questions, 1 texts in 1 calls")
 		}
 		// Another process, or this one when it has forgotten the session.
-		r = memory.NewRecaller(b, 1<<30)
+		r = memory.NewRecaller(b, 1<<30, nobody)
 		expect("1 questions, 0 texts in 0 calls")
 		// Vectors of another model are of no use.
 		m.model = "2"
@@ -223,7 +223,7 @@ func TestALongSessionIsEmbeddedBitByBit(t *testing.T) {
 		b, m := aboutZebras(150), &mind{}
 		b.list[9].Hidden = true
 		b.list[10].Messages[0].JSON, b.list[10].Messages[1].JSON = []byte(`{"role":"user","content":" "}`), []byte(`{"role":"assistant","content":null}`)
-		r := memory.NewRecaller(b, 1<<30)
+		r := memory.NewRecaller(b, 1<<30, nobody)
 		for i, want := range []struct {
 			found int64
 			asked string
@@ -272,7 +272,7 @@ func TestWordsAnswerWhereMeaningFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b, m := aboutZebras(20), &mind{err: c.err, hold: c.hold}
-				r := memory.NewRecaller(b, 1<<30)
+				r := memory.NewRecaller(b, 1<<30, nobody)
 				began := time.Now()
 				if got := means(t, r, b, m, question); got != 3 {
 					t.Errorf("found %d", got)
@@ -293,7 +293,7 @@ func TestWordsAnswerWhereMeaningFails(t *testing.T) {
 func TestASessionThatCouldNotBeEmbeddedIsLeftAloneForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, m := aboutZebras(20), &mind{err: errors.New("no")}
-		r := memory.NewRecaller(b, 1<<30)
+		r := memory.NewRecaller(b, 1<<30, nobody)
 		for _, want := range []string{"1 questions, 15 texts in 1 calls", "1 questions, 0 texts in 0 calls"} {
 			means(t, r, b, m, paraphrase)
 			if got := m.take(); got != want {
@@ -312,7 +312,7 @@ func TestVectorsThatTheStoreDidNotTakeAreKeptLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, m := aboutZebras(20), &mind{}
 		b.kept.err = errors.New("the disk is full")
-		r := memory.NewRecaller(b, 1<<30)
+		r := memory.NewRecaller(b, 1<<30, nobody)
 		if got := means(t, r, b, m, paraphrase); got != 3 || m.failures() != "vector" || b.shelved() != 0 {
 			t.Errorf("found %d, kept %d", got, b.shelved())
 		}
@@ -337,10 +337,10 @@ func TestVectorsCountAsMemory(t *testing.T) {
 			}
 			return vectors, err
 		}
-		r := memory.NewRecaller(b, 200_000) // room for two sessions, not for their vectors
+		r := memory.NewRecaller(b, 200_000, nobody) // room for two sessions, not for their vectors
 		search := func(session string, by *memory.Meaning) {
 			t.Helper()
-			if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, session, b.gathered(5), recall.Query{Text: "zebra", Before: recall.Ref{Seq: 16}}, by, time.Second); err != nil {
+			if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, session, b.gathered(5), recall.Query{Text: "zebra", Before: recall.Ref{Seq: 16}}, by, time.Second, topThree); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()

@@ -24,8 +24,9 @@ import (
 // session's log when it is first needed and carried on from request to request.
 // The least recently used ones make way.
 type Recaller struct {
-	log   Log
-	limit int64 // bytes
+	log    Log
+	limit  int64 // bytes
+	pinned func(text string) bool
 
 	mu       sync.Mutex
 	sessions *simplelru.LRU[sessionName, *indexed]
@@ -81,8 +82,10 @@ const (
 )
 
 // NewRecaller returns one whose indexes take about the given number of bytes.
-func NewRecaller(log Log, limit int64) *Recaller {
-	r := &Recaller{log: log, limit: limit}
+// pinned reports whether a text of the user holds an instruction that always
+// holds.
+func NewRecaller(log Log, limit int64, pinned func(text string) bool) *Recaller {
+	r := &Recaller{log: log, limit: limit, pinned: pinned}
 	r.sessions, _ = simplelru.NewLRU(math.MaxInt, func(_ sessionName, x *indexed) { r.size -= x.size })
 	return r
 }
@@ -92,10 +95,11 @@ func NewRecaller(log Log, limit int64) *Recaller {
 var errStillReading = errors.New("the session is still being read")
 
 // Search finds messages of a session of which a request has gathered the end:
-// by words, and by meaning where by is set. Where the session was not asked about
-// before it is read whole: that goes on when wait is over, or ctx ends, and
-// Search returns an error.
-func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string, g *store.Gathered, q recall.Query, by *Meaning, wait time.Duration) ([]recall.Hit, error) {
+// by words, and by meaning where by is set. pack chooses from what was found; it
+// must not keep the Ranking. Where the session was not asked about before it is
+// read whole: that goes on when wait is over, or ctx ends, and Search returns an
+// error.
+func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string, g *store.Gathered, q recall.Query, by *Meaning, wait time.Duration, pack func(*recall.Ranking) []recall.Hit) ([]recall.Hit, error) {
 	name := sessionName{scope, session}
 	q.Now = q.Now.UTC() // as the times of messages, and as their days are told
 	if by == nil {
@@ -104,7 +108,7 @@ func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string
 			return nil, err
 		}
 		defer r.release(name, x)
-		return x.index.Search(q), nil
+		return pack(x.index.Search(q)), nil
 	}
 	until := time.Now().Add(wait)
 	question := by.ask(ctx, q.Text)
@@ -123,7 +127,7 @@ func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string
 	}
 	defer r.release(name, x)
 	q.Near, q.NearWeight = x.near(by, about, q.Before.Seq), by.Weight
-	return x.index.Search(q), nil
+	return pack(x.index.Search(q)), nil
 }
 
 // ready acquires the index of a session that holds what the request has seen of
@@ -143,7 +147,7 @@ func (r *Recaller) ready(ctx context.Context, name sessionName, g *store.Gathere
 		}
 	}
 	if x.follows(g) {
-		if x.carryOn(g); !x.makeRoom(r.limit / ownShare) {
+		if x.carryOn(g); !r.makeRoom(x) {
 			return x, nil
 		}
 	}
@@ -200,7 +204,7 @@ func (r *Recaller) of(name sessionName, epoch int64) *indexed {
 		return x
 	}
 	r.sessions.Remove(name)
-	x := &indexed{busy: make(chan struct{}, 1), index: recall.New(), epoch: epoch}
+	x := &indexed{busy: make(chan struct{}, 1), index: recall.New(r.pinned), epoch: epoch}
 	r.sessions.Add(name, x)
 	return x
 }
@@ -237,7 +241,7 @@ func (r *Recaller) read(ctx context.Context, name sessionName, x *indexed, until
 		for i := range page {
 			bytes += textBytes(&page[i])
 			x.add(&page[i])
-			if full = x.makeRoom(r.limit / ownShare); full {
+			if full = r.makeRoom(x); full {
 				break
 			}
 		}
@@ -257,15 +261,15 @@ func textBytes(e *store.Exchange) int {
 	return n
 }
 
-// makeRoom empties an index that has outgrown a size, and reports whether it
+// makeRoom empties an index that has outgrown its share, and reports whether it
 // did: the newer half of the session is to be read again.
-func (x *indexed) makeRoom(size int64) bool {
+func (r *Recaller) makeRoom(x *indexed) bool {
 	n := len(x.entries)
-	if n == 0 || x.index.Bytes() <= size {
+	if n == 0 || x.index.Bytes() <= r.limit/ownShare {
 		return false
 	}
 	x.shed = x.entries[(n-1)/2].seq
-	x.index, x.entries, x.vectors.bytes = recall.New(), nil, 0
+	x.index, x.entries, x.vectors.bytes = recall.New(r.pinned), nil, 0
 	return true
 }
 

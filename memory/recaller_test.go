@@ -46,6 +46,15 @@ func (b *book) write(user, assistant string) {
 	b.list = append(b.list, e)
 }
 
+// topThree takes the best three.
+func topThree(r *recall.Ranking) (hits []recall.Hit) {
+	r.Matches(func(h recall.Hit) bool { hits = append(hits, h); return len(hits) < 3 })
+	return hits
+}
+
+// nobody pins anything.
+func nobody(string) bool { return false }
+
 // gathered is what a request sees of the log: the last n exchanges.
 func (b *book) gathered(n int) *store.Gathered {
 	return &store.Gathered{Tail: b.list[max(0, len(b.list)-n):], Mark: store.Mark{Seq: b.list[len(b.list)-1].Seq}}
@@ -63,7 +72,7 @@ func aboutZebras(n int) *book {
 // best is the Seq of the best hit for a text; 0 where nothing is about it.
 func best(t *testing.T, r *memory.Recaller, g *store.Gathered, text string) int64 {
 	t.Helper()
-	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", g, recall.Query{Text: text, Limit: 3}, nil, time.Minute)
+	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", g, recall.Query{Text: text}, nil, time.Minute, topThree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +84,7 @@ func best(t *testing.T, r *memory.Recaller, g *store.Gathered, text string) int6
 
 func TestRecallerReadsASessionOnce(t *testing.T) {
 	b := aboutZebras(1200) // three pages
-	r := memory.NewRecaller(b, 1<<30)
+	r := memory.NewRecaller(b, 1<<30, nobody)
 	if got := best(t, r, b.gathered(5), "what is my zebra called"); got != 3 {
 		t.Errorf("found %d", got)
 	}
@@ -107,8 +116,8 @@ func TestDaysAreThoseOfUTC(t *testing.T) {
 		b.list[i].Created = time.Date(2026, 1, 2+i, 12, 0, 0, 0, time.UTC).In(time.FixedZone("", 14*60*60))
 	}
 	now := time.Date(2026, 1, 4, 4, 0, 0, 0, time.UTC).In(time.FixedZone("", -8*60*60))
-	hits, err := memory.NewRecaller(b, 1<<30).Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(2),
-		recall.Query{Text: "What did we bake yesterday?", Now: now}, nil, time.Minute)
+	hits, err := memory.NewRecaller(b, 1<<30, nobody).Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(2),
+		recall.Query{Text: "What did we bake yesterday?", Now: now}, nil, time.Minute, topThree)
 	if err != nil || len(hits) == 0 || hits[0].Seq != 2 {
 		t.Errorf("found %+v, %v", hits, err)
 	}
@@ -117,7 +126,7 @@ func TestDaysAreThoseOfUTC(t *testing.T) {
 func TestRecallerForgets(t *testing.T) {
 	const question = "what is my zebra called"
 	b := aboutZebras(10)
-	r := memory.NewRecaller(b, 1<<30)
+	r := memory.NewRecaller(b, 1<<30, nobody)
 	if got := best(t, r, b.gathered(10), question); got != 3 {
 		t.Fatalf("found %d", got)
 	}
@@ -130,7 +139,7 @@ func TestRecallerForgets(t *testing.T) {
 	t.Run("a session that was deleted", func(t *testing.T) {
 		b = &book{}
 		b.write("My zebra is called Zed.", "Nice.")
-		r := memory.NewRecaller(b, 1<<30)
+		r := memory.NewRecaller(b, 1<<30, nobody)
 		best(t, r, b.gathered(1), question)
 		b.list = nil
 		b.write("hello", "hello")
@@ -142,7 +151,7 @@ func TestRecallerForgets(t *testing.T) {
 	})
 	t.Run("a session that began anew when its time was up", func(t *testing.T) {
 		b := aboutZebras(10)
-		r := memory.NewRecaller(b, 1<<30)
+		r := memory.NewRecaller(b, 1<<30, nobody)
 		best(t, r, b.gathered(10), question)
 		b.list = nil
 		for i := range 4 {
@@ -157,7 +166,7 @@ func TestRecallerForgets(t *testing.T) {
 		b := aboutZebras(3)
 		b.list[2].Hidden = true
 		b.list[1].Messages[0].JSON = []byte(`{"role":"tool","tool_call_id":"1","content":"the zebra is called Zack"}`)
-		if got := best(t, memory.NewRecaller(b, 1<<30), b.gathered(1), question); got != 0 {
+		if got := best(t, memory.NewRecaller(b, 1<<30, nobody), b.gathered(1), question); got != 0 {
 			t.Errorf("found %d", got)
 		}
 	})
@@ -165,10 +174,10 @@ func TestRecallerForgets(t *testing.T) {
 
 func TestRecallerKeepsToItsMemory(t *testing.T) {
 	b := aboutZebras(100)
-	r := memory.NewRecaller(b, 128<<10) // room for a few of them
+	r := memory.NewRecaller(b, 128<<10, nobody) // room for a few of them
 	reads := func(session string) int {
 		before := b.reads
-		if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, session, b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); err != nil {
+		if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, session, b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute, topThree); err != nil {
 			t.Fatal(err)
 		}
 		return b.reads - before
@@ -196,7 +205,7 @@ func TestOfASessionThatIsTooLongTheNewerPartIsSearched(t *testing.T) {
 		}
 	}
 	long(1200)
-	r := memory.NewRecaller(b, 256<<10)
+	r := memory.NewRecaller(b, 256<<10, nobody)
 	ask := func(n int) bool { return best(t, r, b.gathered(5), fmt.Sprintf("number%d", n)) == int64(n+1) }
 	if ask(3) || !ask(1180) {
 		t.Errorf("the beginning is found: %v, the end: %v", ask(3), ask(1180))
@@ -223,9 +232,9 @@ func TestOfASessionThatIsTooLongTheNewerPartIsSearched(t *testing.T) {
 func TestRecallerDoesNotHoldUpARequest(t *testing.T) {
 	b := aboutZebras(10)
 	b.hold = make(chan struct{})
-	r := memory.NewRecaller(b, 1<<30)
+	r := memory.NewRecaller(b, 1<<30, nobody)
 	for range 2 { // the one that reads, and one that would wait for it
-		if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Millisecond); err == nil {
+		if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Millisecond, topThree); err == nil {
 			t.Fatal("an index that isn't read was searched")
 		}
 	}
@@ -241,8 +250,8 @@ func TestRecallerDoesNotHoldUpARequest(t *testing.T) {
 func TestRecallerTellsOfFailures(t *testing.T) {
 	b := aboutZebras(10)
 	b.err = errors.New("the disk is on fire")
-	r := memory.NewRecaller(b, 1<<30)
-	if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute); !errors.Is(err, b.err) {
+	r := memory.NewRecaller(b, 1<<30, nobody)
+	if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(5), recall.Query{Text: "zebra"}, nil, time.Minute, topThree); !errors.Is(err, b.err) {
 		t.Errorf("got %v", err)
 	}
 	b.err = nil

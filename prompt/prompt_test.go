@@ -11,8 +11,25 @@ import (
 	"github.com/backstory-proxy/backstory/prompt"
 )
 
-// count takes every word for a token.
+// words is a model to which every word is a token.
+type words func(string) int
+
+func (w words) Count(s string) int { return w(s) }
+func (w words) Raise(n int) int    { return n }
+
 func count(s string) int { return len(strings.Fields(s)) }
+
+func allocate(in prompt.Input) prompt.Allocation {
+	if in.Model == nil {
+		in.Model = words(count)
+	}
+	return prompt.Allocate(in)
+}
+
+// plan makes a plan from what was found.
+func plan(in prompt.Input, quotes []prompt.Quote, chunks []prompt.Chunk) prompt.Plan {
+	return allocate(in).Make(quotes, chunks)
+}
 
 // exchanges makes a session of exchanges with these sizes.
 func exchanges(sizes ...int) (earlier []prompt.Earlier) {
@@ -24,15 +41,15 @@ func exchanges(sizes ...int) (earlier []prompt.Earlier) {
 	return earlier
 }
 
-func passages(sizes ...int) (p []prompt.Passage) {
+func chunks(sizes ...int) (c []prompt.Chunk) {
 	for i, n := range sizes {
-		p = append(p, prompt.Passage{FileID: "file", Filename: "f.txt", Chunk: i, Text: strings.Repeat(fmt.Sprint("w", i, " "), n)})
+		c = append(c, prompt.Chunk{FileID: "file", Filename: "f.txt", N: i, Text: strings.Repeat(fmt.Sprint("w", i, " "), n)})
 	}
-	return p
+	return c
 }
 
 func TestMake(t *testing.T) {
-	roomy := prompt.Limits{Context: 100_000, Answer: 1000, Added: 1000, Files: 400}
+	roomy := prompt.Limits{Context: 100_000, Answer: 1000, Added: 1000, Chunks: 400}
 	required := func(e []prompt.Earlier) []prompt.Earlier { e[len(e)-1].Required = true; return e }
 	unanswered := func(e []prompt.Earlier) []prompt.Earlier { e[len(e)-1].Unanswered = true; return e }
 	for _, c := range []struct {
@@ -59,8 +76,7 @@ func TestMake(t *testing.T) {
 		{"others stand with a required one where they fit", prompt.Input{Limits: roomy, Request: 10, Earlier: required(exchanges(10, 20))}, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.in.Count = count
-			p := prompt.Make(c.in)
+			p := plan(c.in, nil, nil)
 			if p.First != c.first || p.Truncated != c.truncated {
 				t.Errorf("First %d, want %d; Truncated %t, want %t", p.First, c.first, p.Truncated, c.truncated)
 			}
@@ -77,71 +93,70 @@ func TestMake(t *testing.T) {
 
 func TestPassagesGetWhatHistoryLeavesOfASmallWindow(t *testing.T) {
 	in := prompt.Input{
-		Limits:  prompt.Limits{Context: 600, Answer: 100, Added: 8000, Files: 2000},
-		Request: 10, Searches: true, Passages: passages(300), Count: count,
+		Limits:  prompt.Limits{Context: 600, Answer: 100, Added: 8000, Chunks: 2000},
+		Request: 10, Searches: true,
 	}
-	if p := prompt.Make(in); len(p.Passages) != 1 || p.Truncated {
+	if p := plan(in, nil, chunks(300)); len(p.Chunks) != 1 || p.Truncated {
 		t.Errorf("alone: %+v", p)
 	}
 	in.Earlier = exchanges(60, 60)
-	if p := prompt.Make(in); len(p.Passages) != 1 || p.First != 0 || p.Tokens > 500 {
+	if p := plan(in, nil, chunks(300)); len(p.Chunks) != 1 || p.First != 0 || p.Tokens > 500 {
 		t.Errorf("beside history: %+v", p)
 	}
 	in.Earlier = exchanges(120, 120)
-	if p := prompt.Make(in); len(p.Passages) != 0 || p.First != 0 {
+	if p := plan(in, nil, chunks(300)); len(p.Chunks) != 0 || p.First != 0 {
 		t.Errorf("history that needs its share: %+v", p)
 	}
 }
 
 func TestMakeQuotes(t *testing.T) {
-	limits := prompt.Limits{Context: 10_000, Answer: 100, Added: 1000, Files: 400}
+	limits := prompt.Limits{Context: 10_000, Answer: 100, Added: 1000, Chunks: 400}
 	t.Run("the best that fit", func(t *testing.T) {
-		found := passages(150, 300, 100, 100)
-		p := prompt.Make(prompt.Input{Limits: limits, Searches: true, Passages: found, Count: count})
-		if want := []prompt.Passage{found[0], found[2], found[3]}; !reflect.DeepEqual(p.Passages, want) {
-			t.Errorf("%d passages", len(p.Passages))
+		found := chunks(150, 300, 100, 100)
+		p := plan(prompt.Input{Limits: limits, Searches: true}, nil, found)
+		if want := []prompt.Chunk{found[0], found[2], found[3]}; !reflect.DeepEqual(p.Chunks, want) {
+			t.Errorf("%d passages", len(p.Chunks))
 		}
-		if !p.Truncated || p.QuotedTokens > 400 || p.QuotedTokens != count(p.Quoted) || p.Tokens != p.QuotedTokens {
-			t.Errorf("%d tokens are quoted, %d in all", p.QuotedTokens, p.Tokens)
+		if !p.Truncated || p.ChunkTokens > 400 || p.ChunkTokens != count(p.Text) || p.Tokens != p.ChunkTokens {
+			t.Errorf("%d tokens are quoted, %d in all", p.ChunkTokens, p.Tokens)
 		}
 	})
 	t.Run("headers count", func(t *testing.T) {
-		p := prompt.Make(prompt.Input{Limits: limits, Searches: true, Passages: passages(399), Count: count})
-		if p.Quoted != "" || len(p.Passages) > 0 || !p.Truncated {
-			t.Errorf("%d tokens are quoted of 400", p.QuotedTokens)
+		p := plan(prompt.Input{Limits: limits, Searches: true}, nil, chunks(399))
+		if p.Text != "" || len(p.Chunks) > 0 || !p.Truncated {
+			t.Errorf("%d tokens are quoted of 400", p.ChunkTokens)
 		}
 	})
 	t.Run("what the turn was given, whatever the budget", func(t *testing.T) {
-		found := passages(300, 300)
+		found := chunks(300, 300)
 		for _, request := range []int{10, 20_000} {
-			p := prompt.Make(prompt.Input{Limits: limits, Request: request, Searches: true, Given: true, Passages: found, Count: count})
-			if !reflect.DeepEqual(p.Passages, found) || p.QuotedTokens != count(p.Quoted) || p.QuotedTokens < 600 || p.Truncated {
-				t.Errorf("%d passages, %d tokens, truncated %t", len(p.Passages), p.QuotedTokens, p.Truncated)
+			p := plan(prompt.Input{Limits: limits, Request: request, Searches: true, Continues: true}, nil, found)
+			if !reflect.DeepEqual(p.Chunks, found) || p.ChunkTokens != count(p.Text) || p.ChunkTokens < 600 || p.Truncated {
+				t.Errorf("%d passages, %d tokens, truncated %t", len(p.Chunks), p.ChunkTokens, p.Truncated)
 			}
 		}
-		if p := prompt.Make(prompt.Input{Limits: limits, Given: true, Count: count}); p.Quoted != "" {
-			t.Errorf("quoted %q", p.Quoted)
+		if p := plan(prompt.Input{Limits: limits, Continues: true}, nil, nil); p.Text != "" {
+			t.Errorf("quoted %q", p.Text)
 		}
 	})
 	t.Run("nothing where the request is too long", func(t *testing.T) {
-		p := prompt.Make(prompt.Input{Limits: limits, Request: 9_900, Searches: true, Passages: passages(1), Count: count})
-		if p.Quoted != "" || p.Tokens != 9_900 || !p.Truncated {
-			t.Errorf("quoted %q", p.Quoted)
+		p := plan(prompt.Input{Limits: limits, Request: 9_900, Searches: true}, nil, chunks(1))
+		if p.Text != "" || p.Tokens != 9_900 || !p.Truncated {
+			t.Errorf("quoted %q", p.Text)
 		}
 	})
 	t.Run("history is cut at the same place whatever was found", func(t *testing.T) {
-		in := prompt.Input{Limits: limits, Searches: true, Earlier: exchanges(100, 100, 100, 100, 100, 100, 100), Count: count}
-		without := prompt.Make(in)
-		in.Passages = passages(200)
-		if with := prompt.Make(in); with.First != without.First || with.Quoted == "" {
+		in := prompt.Input{Limits: limits, Searches: true, Earlier: exchanges(100, 100, 100, 100, 100, 100, 100)}
+		without := plan(in, nil, nil)
+		if with := plan(in, nil, chunks(200)); with.First != without.First || with.Text == "" {
 			t.Errorf("from %d on, and from %d on", with.First, without.First)
 		}
 	})
 	t.Run("a count that isn't a sum of its parts", func(t *testing.T) {
 		odd := func(s string) int { n := count(s); return n + n*n/500 }
-		p := prompt.Make(prompt.Input{Limits: limits, Searches: true, Passages: passages(60, 60, 60, 60), Count: odd})
-		if len(p.Passages) == 0 || p.QuotedTokens > 400 || p.QuotedTokens != odd(p.Quoted) {
-			t.Errorf("%d passages, %d tokens", len(p.Passages), p.QuotedTokens)
+		p := plan(prompt.Input{Limits: limits, Searches: true, Model: words(odd)}, nil, chunks(60, 60, 60, 60))
+		if len(p.Chunks) == 0 || p.ChunkTokens > 400 || p.ChunkTokens != odd(p.Text) {
+			t.Errorf("%d passages, %d tokens", len(p.Chunks), p.ChunkTokens)
 		}
 	})
 }
@@ -151,9 +166,9 @@ func TestMakeNeverExceedsItsLimits(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		in := prompt.Input{
 			Limits: prompt.Limits{
-				Context: rnd.IntN(10_000), Answer: rnd.IntN(2000), Added: rnd.IntN(6000), Files: rnd.IntN(2000),
+				Context: rnd.IntN(10_000), Answer: rnd.IntN(2000), Added: rnd.IntN(6000), Chunks: rnd.IntN(2000),
 			},
-			Request: rnd.IntN(3000), Older: rnd.IntN(2) == 0, Searches: rnd.IntN(2) == 0, Count: count,
+			Request: rnd.IntN(3000), Older: rnd.IntN(2) == 0, Searches: rnd.IntN(2) == 0,
 		}
 		margin := []float64{1, 1, 1.1, 1.6, 0.9}[rnd.IntN(5)]
 		at := rnd.Int64N(100_000)
@@ -169,38 +184,41 @@ func TestMakeNeverExceedsItsLimits(t *testing.T) {
 		if required {
 			in.Earlier[len(in.Earlier)-1].Required = true
 		}
+		var found []prompt.Chunk
+		var recalled []prompt.Quote
 		if in.Searches {
 			for range rnd.IntN(8) {
-				in.Passages = append(in.Passages, passages(rnd.IntN(400))...)
+				found = append(found, chunks(rnd.IntN(400))...)
 			}
-			in.Given = rnd.IntN(5) == 0
+			in.Continues = rnd.IntN(5) == 0
 		}
 		if in.Recalls = rnd.IntN(2) == 0; in.Recalls {
 			for n := range rnd.IntN(20) {
-				in.Recalled = append(in.Recalled, older(int64(n), 0, "user", strings.Repeat("w ", rnd.IntN(300)), time.Time{}))
+				recalled = append(recalled, older(int64(n), 0, "user", strings.Repeat("w ", rnd.IntN(300)), time.Time{}))
 			}
 		}
-		p := prompt.Make(in)
+		in.Quoted = len(recalled) > 0
+		p := plan(in, recalled, found)
 
 		history := 0
 		for _, e := range in.Earlier[p.First:] {
 			history += e.Tokens
 		}
-		if p.HistoryTokens != history || p.QuotedTokens+p.RecalledTokens != count(p.Quoted) ||
-			p.Tokens != in.Request+history+p.QuotedTokens+p.RecalledTokens {
+		if p.HistoryTokens != history || p.ChunkTokens+p.QuoteTokens != count(p.Text) ||
+			p.Tokens != in.Request+history+p.ChunkTokens+p.QuoteTokens {
 			t.Fatalf("seed %d: the sums are wrong: %+v", seed, p)
 		}
 		// What had to be added doesn't count, but leaves no room for the rest.
-		ours := history + p.QuotedTokens + p.RecalledTokens
+		ours := history + p.ChunkTokens + p.QuoteTokens
 		if required {
 			ours -= in.Earlier[len(in.Earlier)-1].Tokens
 			if p.First == len(in.Earlier) {
 				t.Fatalf("seed %d: a required exchange is missing", seed)
 			}
 		}
-		if in.Given {
-			ours -= p.QuotedTokens + p.RecalledTokens
-			if len(p.Passages) != len(in.Passages) {
+		if in.Continues {
+			ours -= p.ChunkTokens + p.QuoteTokens
+			if len(p.Chunks) != len(found) {
 				t.Fatalf("seed %d: given passages are missing", seed)
 			}
 		}
@@ -208,16 +226,16 @@ func TestMakeNeverExceedsItsLimits(t *testing.T) {
 		if ours > 0 && ours > room {
 			t.Fatalf("seed %d: %d tokens are added, there is room for %d", seed, ours, room)
 		}
-		if ours > 0 && !required && !in.Given && p.Tokens+in.Limits.Answer > in.Limits.Context {
+		if ours > 0 && !required && !in.Continues && p.Tokens+in.Limits.Answer > in.Limits.Context {
 			t.Fatalf("seed %d: %d tokens and the answer exceed %d", seed, p.Tokens, in.Limits.Context)
 		}
-		if !in.Given && p.QuotedTokens > in.Limits.Files {
-			t.Fatalf("seed %d: %d tokens of files", seed, p.QuotedTokens)
+		if !in.Continues && p.ChunkTokens > in.Limits.Chunks {
+			t.Fatalf("seed %d: %d tokens of files", seed, p.ChunkTokens)
 		}
-		if want := in.Older || p.First > 0 || len(p.Passages) < len(in.Passages); p.Truncated != want {
+		if want := in.Older || p.First > 0 || len(p.Chunks) < len(found); p.Truncated != want {
 			t.Fatalf("seed %d: Truncated is %t", seed, p.Truncated)
 		}
-		if again := prompt.Make(in); !reflect.DeepEqual(again, p) {
+		if again := plan(in, recalled, found); !reflect.DeepEqual(again, p) {
 			t.Fatalf("seed %d: another plan from the same input", seed)
 		}
 	}
@@ -234,14 +252,14 @@ func cached(limits prompt.Limits, searches bool, margin float64, turns int) floa
 	var total, same float64
 	before := -1 // First of the prompt before
 	for i := range turns {
-		plan := prompt.Make(prompt.Input{Limits: limits, Request: model(system + own), Earlier: earlier, Searches: searches, Count: count})
-		total += float64(plan.Tokens)
-		if plan.First == before { // all of the last prompt stands in this one
-			same += float64(plan.Tokens - model(exchange))
+		p := plan(prompt.Input{Limits: limits, Request: model(system + own), Earlier: earlier, Searches: searches}, nil, nil)
+		total += float64(p.Tokens)
+		if p.First == before { // all of the last prompt stands in this one
+			same += float64(p.Tokens - model(exchange))
 		} else if before >= 0 {
 			same += float64(model(system))
 		}
-		before = plan.First
+		before = p.First
 		at := int64(i * exchange)
 		earlier = append(earlier, prompt.Earlier{Tokens: model(exchange), Start: at, End: at + exchange})
 	}
@@ -249,7 +267,7 @@ func cached(limits prompt.Limits, searches bool, margin float64, turns int) floa
 }
 
 func TestThePromptsFrontStaysTheSame(t *testing.T) {
-	roomy := prompt.Limits{Context: 128_000, Answer: 1024, Added: 8000, Files: 2000}
+	roomy := prompt.Limits{Context: 128_000, Answer: 1024, Added: 8000, Chunks: 2000}
 	for _, c := range []struct {
 		name     string
 		limits   prompt.Limits
@@ -261,7 +279,7 @@ func TestThePromptsFrontStaysTheSame(t *testing.T) {
 		{"6,000 tokens beside files", roomy, true, 1, 0.85},
 		{"8,000 tokens, a model that counts a quarter more", roomy, false, 1.25, 0.85},
 		{"8,000 tokens, a model that counts 60 % more", roomy, false, 1.6, 0.80},
-		{"a model of 8,192 tokens", prompt.Limits{Context: 8192, Answer: 1024, Added: 8000, Files: 2000}, false, 1, 0.85},
+		{"a model of 8,192 tokens", prompt.Limits{Context: 8192, Answer: 1024, Added: 8000, Chunks: 2000}, false, 1, 0.85},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := cached(c.limits, c.searches, c.margin, 200)
@@ -279,10 +297,10 @@ func TestTheCutDoesNotFollowTheRequestsLength(t *testing.T) {
 	var earlier []prompt.Earlier
 	moved, before := 0, -1
 	for i := range 200 {
-		p := prompt.Make(prompt.Input{
+		p := plan(prompt.Input{
 			Limits:  prompt.Limits{Context: 8192, Answer: 1024, Added: 8000},
-			Request: 100 + i*37%200, Earlier: earlier, Count: count,
-		})
+			Request: 100 + i*37%200, Earlier: earlier,
+		}, nil, nil)
 		if p.First != before {
 			moved++
 		}

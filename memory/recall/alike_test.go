@@ -87,7 +87,7 @@ func TestWhatHasNoWordThatIsKnownIsAlikeToNothing(t *testing.T) {
 		lines = append(lines, "user: the weather is nice today")
 	}
 	x, all := talk(append(lines, "user: the disk of the database broke")...)
-	if got := found(all, x.Search(Query{Text: "hardware"})); !slices.Equal(got, []string{"the disk of the database broke"}) {
+	if got := found(all, matches(x, Query{Text: "hardware"})); !slices.Equal(got, []string{"the disk of the database broke"}) {
 		t.Errorf("found %q", got)
 	}
 }
@@ -115,7 +115,7 @@ func TestWhatIsAskedInOtherWordsIsFoundHoweverOld(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("user: the %s number %d was moved to another folder", []string{"report", "meeting", "invoice"}[i%3], i))
 	}
 	x, all := talk(lines...)
-	hits := x.Search(Query{Text: "Do I have any pets?", Budget: 8000})
+	hits := matches(x, Query{Text: "Do I have any pets?"})
 	if len(hits) == 0 || len(hits) > alikeFew || found(all, hits)[0] != all[0].Text {
 		t.Errorf("%d found: %q", len(hits), found(all, hits))
 	}

@@ -10,7 +10,7 @@ import (
 // character too.
 func TestPiecesEndWithACharacter(t *testing.T) {
 	text := "x" + strings.Repeat("é", maxText/2)
-	x := New()
+	x := New(preference)
 	x.Add(Message{Seq: 1, Role: "user", Text: text, Tokens: 1})
 	for _, p := range x.pieces {
 		if !utf8.ValidString(text[p.from:p.to]) {

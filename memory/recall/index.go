@@ -45,6 +45,7 @@ type Index struct {
 	removed  int // messages that were, and are still here
 	postings int // bytes of the lists' data
 
+	pinned  func(text string) bool
 	scratch []uint32
 	said    []occurrence
 }
@@ -61,7 +62,7 @@ type piece struct {
 const (
 	flagDead     uint8 = 1 << iota // removed
 	flagTime                       // it names a time
-	flagStanding                   // it tells how things are to be done
+	flagPinned                     // it holds a pinned instruction
 )
 
 type message struct {
@@ -96,9 +97,10 @@ type speaker struct {
 	terms []uint32
 }
 
-// New returns an empty index.
-func New() *Index {
-	return &Index{ids: make(map[uint64]uint32)}
+// New returns an empty index. pinned reports whether a text of the user holds an
+// instruction that always holds.
+func New(pinned func(text string) bool) *Index {
+	return &Index{ids: make(map[uint64]uint32), pinned: pinned}
 }
 
 // Add appends messages, in the order of the session: Seq never falls.
@@ -140,8 +142,8 @@ func (x *Index) addPiece(m *message, text string, from, room int) {
 		}
 	}
 	caches.Put(known)
-	if m.role == roleUser && isStanding(text) {
-		p.flags |= flagStanding
+	if m.role == roleUser && x.pinned(text) {
+		p.flags |= flagPinned
 	}
 	p.length = uint16(min(len(ids), math.MaxUint16))
 	if m.speaker != noSpeaker {

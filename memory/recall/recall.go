@@ -46,11 +46,6 @@ type Query struct {
 	Text   string
 	Now    time.Time // what "yesterday" is counted from; zero: the newest message's time
 	Before Ref       // only messages ahead of this one; zero: all
-	Budget int       // tokens to fill; 0: no limit
-	Limit  int       // most hits; 0: no limit
-	// Header is what the first message of a day takes besides its Tokens: the
-	// line with its date.
-	Header int
 	// Near is a ranking by other means, such as vectors, best first, and
 	// NearWeight what its first place is worth beside the best lexical match:
 	// 1 is as much.
@@ -58,21 +53,15 @@ type Query struct {
 	NearWeight float64
 }
 
-// Kind says why a hit is one.
-type Kind uint8
+// NoDay is the Day of a message whose time isn't known.
+const NoDay = noTime
 
-const (
-	// Match is a message that the query may be about.
-	Match Kind = iota
-	// Standing is an instruction or a preference of the user's.
-	Standing
-)
-
-// Hit is a message, or a piece of one, that is worth quoting.
+// Hit is a message, or a piece of one, that may be worth quoting.
 type Hit struct {
 	Ref
 	From, To int // bytes of the text; all of it where it is short
-	Kind     Kind
-	Score    float64 // 1 for the best match
+	Day      int64   // when it was said, in days since 1970; NoDay: unknown
+	Pinned   bool    // it was added as pinned
+	Score    float64 // 1 for the best match; 0 for none
 	Tokens   int     // what quoting it takes, estimated where it is a piece
 }

@@ -15,7 +15,7 @@ import (
 // talk indexes lines of "name: text" or "role: text", each line an exchange of
 // its own unless it is the assistant's. A line of a date begins a sitting.
 func talk(lines ...string) (*Index, []Message) {
-	x := New()
+	x := New(preference)
 	var now time.Time
 	var all []Message
 	seq, n := int64(0), 0
@@ -38,6 +38,12 @@ func talk(lines ...string) (*Index, []Message) {
 	x.Add(all...)
 	return x, all
 }
+
+// preference is what the tests take for a pinned instruction.
+func preference(text string) bool { return strings.HasPrefix(text, "I prefer ") }
+
+// matches are all pieces that match, best first.
+func matches(x *Index, q Query) []Hit { return slices.Collect(x.Search(q).Matches) }
 
 // found returns the texts of hits.
 func found(all []Message, hits []Hit) []string {
@@ -106,8 +112,8 @@ func TestWhatTheMessageIsAboutComesFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, all := talk(c.lines...)
-			hits := x.Search(c.query)
-			if len(hits) == 0 || found(all, hits)[0] != c.want || hits[0].Kind != Match || hits[0].Score <= 0 {
+			hits := matches(x, c.query)
+			if len(hits) == 0 || found(all, hits)[0] != c.want || hits[0].Score <= 0 {
 				t.Errorf("found %q %+v", found(all, hits), hits)
 			}
 		})
@@ -118,7 +124,7 @@ func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 	x, all := talk("user: hello there", "assistant: good morning", "user: fine weather", "assistant: indeed",
 		"user: how long does the kombucha ferment?", "assistant: nine days at most", "user: alright then", "assistant: you are welcome",
 		"user: some more", "assistant: of what", "user: of that", "assistant: of this", "user: so be it", "assistant: amen")
-	if got := found(all, x.Search(Query{Text: "kombucha"})); got[1] != "nine days at most" {
+	if got := found(all, matches(x, Query{Text: "kombucha"})); got[1] != "nine days at most" {
 		t.Errorf("second is %q", got[1])
 	}
 }
@@ -126,85 +132,28 @@ func TestAnAnswerIsFoundByItsQuestion(t *testing.T) {
 func TestSmallTalkAndWhatWasNeverSaidFindNothing(t *testing.T) {
 	x, all := talk("user: thanks for the bread", "user: go on about the rent", "user: nice weather")
 	for _, text := range []string{"thanks!", "go on", "谢谢", "", "?!", "xylophone"} {
-		if hits := x.Search(Query{Text: text, Limit: 2}); len(hits) > 0 {
+		if hits := matches(x, Query{Text: text}); len(hits) > 0 {
 			t.Errorf("%q finds %q", text, found(all, hits))
 		}
 	}
 }
 
-func TestAMessageThatSaysLittleLeans(t *testing.T) {
-	for text, want := range map[string]bool{
-		"make it shorter": true, "And in French?": true, "what did you mean by that": true, "Rewrite that as a table, please": true, "": true,
-		"ok, thanks, go on": true, "Auf Deutsch?": true, "もっと短く": true, "Сделай короче": true,
-		"Where does my boat lie in winter?": false, "When did Caroline go to the support group?": false, "船はどこの港にありますか": false,
-	} {
-		if got := Leans(text); got != want {
-			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
-func TestStandingInstructionsAreAlwaysThere(t *testing.T) {
-	lines := []string{"user: Hi! Always answer in French.", "assistant: always a pleasure", "user: I prefer short answers", "user: I have always liked bread"}
-	for i := range 50 {
-		lines = append(lines, fmt.Sprintf("user: number %d is about bread", i))
-	}
-	x, all := talk(lines...)
-	var got []string
-	for i, h := range x.Search(Query{Text: "bread", Budget: 300}) {
-		if h.Kind == Standing {
-			got = append(got, found(all, []Hit{h})[0])
-			if i > 1 {
-				t.Errorf("it comes as number %d", i)
-			}
-		}
-	}
-	if want := []string{"I prefer short answers", "Hi! Always answer in French."}; !slices.Equal(got, want) {
+func TestPinnedInstructionsThatMatchComeFirstAndThenTheNewest(t *testing.T) {
+	x, all := talk("user: I prefer short answers", "user: one", "user: two", "user: three", "user: I prefer tables for prices", "user: four", "user: five", "user: six", "user: I prefer bread")
+	want := []string{"I prefer tables for prices", "I prefer bread", "I prefer short answers"}
+	if got := found(all, x.Search(Query{Text: "What were the prices?"}).Pinned()); !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
-}
-
-func TestOfManyInstructionsThoseThatMatchComeFirst(t *testing.T) {
-	lines := []string{"user: I prefer tables for prices"}
-	for i := range 50 {
-		lines = append(lines, fmt.Sprintf("user: I prefer number %d, and bread", i))
-	}
-	x, all := talk(lines...)
-	var got []string
-	for _, h := range x.Search(Query{Text: "What were the prices?", Budget: 200}) {
-		if h.Kind == Standing {
-			got = append(got, found(all, []Hit{h})[0])
-		}
-	}
-	if len(got) < 2 || got[0] != "I prefer tables for prices" {
-		t.Errorf("got %q", got)
-	}
-}
-
-func TestInstructionsTakeALittleOfTheBudgetTheNewestFirst(t *testing.T) {
-	var lines []string
-	for i := range 100 {
-		lines = append(lines, fmt.Sprintf("user: I prefer bread of the kinds with number %4d", i)) // 14 tokens
-	}
-	x, _ := talk(lines...)
-	for budget, most := range map[int]int{0: standingTokens, 1000: 150, 20_000: standingTokens} {
-		sum, next := 0, int64(len(lines))
-		for _, h := range x.Search(Query{Text: "xylophone", Budget: budget}) {
-			if h.Kind != Standing || h.Seq != next {
-				t.Errorf("of %d: %+v, not %d", budget, h, next)
-			}
-			sum, next = sum+h.Tokens, next-1
-		}
-		if sum > most || sum < most-14 {
-			t.Errorf("of %d, they take %d", budget, sum)
-		}
+	x.Remove(all[len(all)-1].Seq)
+	if got := x.Search(Query{Text: "xylophone"}).Pinned(); len(got) != 2 || !got[0].Pinned {
+		t.Errorf("got %+v", got)
 	}
 }
 
 func TestWhatTheAssistantSaidComesFirstWhereThatIsAskedFor(t *testing.T) {
 	x, _ := talk("assistant: "+strings.Repeat("for the visa you need a photo, and patience. ", 12), "user: fine", "user: well", "user: when my visa ends, I go home by train", "user: hm")
 	for query, want := range map[string]bool{"What did you say about the visa?": true, "What did I say about the visa?": false} {
-		hits := x.Search(Query{Text: query})
+		hits := matches(x, Query{Text: query})
 		place := func(seq int64) int { return slices.IndexFunc(hits, func(h Hit) bool { return h.Seq == seq }) }
 		if first := place(1) < place(4); first != want {
 			t.Errorf("%q: %+v", query, hits)
@@ -226,28 +175,6 @@ func TestAQueryTellsWhatTheAssistantSaid(t *testing.T) {
 	}
 }
 
-func TestTheBudgetIsKeptAndFilled(t *testing.T) {
-	var lines []string
-	for i := range 300 {
-		if i%10 == 0 {
-			lines = append(lines, time.Date(2024, 1, 1+i/10, 12, 0, 0, 0, time.UTC).Format("2006-01-02 15:04"))
-		}
-		lines = append(lines, "user: bread "+strings.Repeat("and so on ", i%17))
-	}
-	x, _ := talk(lines...)
-	for budget := 50; budget < 3000; budget += 37 {
-		sum := 0
-		sittings := map[int64]bool{}
-		for _, h := range x.Search(Query{Text: "bread", Budget: budget, Header: 12}) {
-			sum += h.Tokens
-			sittings[(h.Seq-1)/10] = true
-		}
-		if sum += 12 * len(sittings); sum > budget || sum < budget*2/3 {
-			t.Fatalf("it takes %d of %d", sum, budget)
-		}
-	}
-}
-
 func TestOfALongMessageThePieceIsFound(t *testing.T) {
 	var b strings.Builder
 	for i := range 40 {
@@ -257,9 +184,9 @@ func TestOfALongMessageThePieceIsFound(t *testing.T) {
 		}
 	}
 	m := Message{Seq: 1, Role: "assistant", Text: b.String(), Tokens: 1000}
-	x := New()
+	x := New(preference)
 	x.Add(m)
-	hits := x.Search(Query{Text: "the cellar's password"})
+	hits := matches(x, Query{Text: "the cellar's password"})
 	if got := m.Text[hits[0].From:hits[0].To]; !strings.Contains(got, "xyzzy") || len(got) > maxPiece || hits[0].Tokens > 400 {
 		t.Errorf("found %d tokens: %q", hits[0].Tokens, got)
 	}
@@ -278,10 +205,10 @@ func TestOfALongMessageThePieceIsFound(t *testing.T) {
 
 func TestWhereNothingIsAheadNothingIsFound(t *testing.T) {
 	x, all := talk("user: nice weather today", "user: the rent is due")
-	if hits := x.Search(Query{Text: "weather and rain, on 8 May 2023", Before: Ref{Seq: all[0].Seq, N: all[0].N}}); len(hits) != 0 {
+	if hits := matches(x, Query{Text: "weather and rain, on 8 May 2023", Before: Ref{Seq: all[0].Seq, N: all[0].N}}); len(hits) != 0 {
 		t.Errorf("found %+v", hits)
 	}
-	if hits := New().Search(Query{Text: "weather and rain, on 8 May 2023"}); len(hits) != 0 {
+	if hits := matches(New(preference), Query{Text: "weather and rain, on 8 May 2023"}); len(hits) != 0 {
 		t.Errorf("in an empty index: %+v", hits)
 	}
 }
@@ -296,7 +223,7 @@ func TestBytesIsAboutWhatTheHeapHolds(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := held()
-	x := New()
+	x := New(preference)
 	x.Add(all...)
 	grown := held() - before
 	if n := x.Bytes(); n < grown*4/5 || n > grown*6/5 {
@@ -313,7 +240,7 @@ func TestARemovedExchangeIsNotFound(t *testing.T) {
 		x.Remove(99)
 		x.Remove(seq)
 		for text, left := range map[string]bool{"rent": true, "cat": seq != 2} {
-			hits := x.Search(Query{Text: text})
+			hits := matches(x, Query{Text: text})
 			if len(hits) > 0 != left || slices.ContainsFunc(hits, func(h Hit) bool { return h.Seq == seq }) {
 				t.Errorf("without %d, %q finds %q", seq, text, found(all, hits))
 			}
@@ -329,7 +256,7 @@ func TestReplacingTheNewestLeavesNoTrace(t *testing.T) {
 		x.Add(all[2:]...)
 	}
 	for _, text := range []string{"rent", "cat", "poor"} {
-		if a, b := x.Search(Query{Text: text}), y.Search(Query{Text: text}); !slices.Equal(a, b) {
+		if a, b := matches(x, Query{Text: text}), matches(y, Query{Text: text}); !slices.Equal(a, b) {
 			t.Errorf("%q finds %+v, else %+v", text, a, b)
 		}
 	}
@@ -338,11 +265,11 @@ func TestReplacingTheNewestLeavesNoTrace(t *testing.T) {
 	}
 	x.Remove(2)
 	x.Remove(1)
-	if hits := x.Search(Query{Text: "rent"}); len(hits) != 0 {
+	if hits := matches(x, Query{Text: "rent"}); len(hits) != 0 {
 		t.Errorf("an empty index finds %+v", hits)
 	}
 	x.Add(all...)
-	if hits := x.Search(Query{Text: "rent"}); len(hits) != 4 {
+	if hits := matches(x, Query{Text: "rent"}); len(hits) != 4 {
 		t.Errorf("filled again, it finds %+v", hits)
 	}
 }
@@ -350,13 +277,13 @@ func TestReplacingTheNewestLeavesNoTrace(t *testing.T) {
 // Adding one by one, as turns come, finds the same as adding all at once.
 func TestAddingStepByStepIsAddingAtOnce(t *testing.T) {
 	_, all := talk(chatter(400)...)
-	x, y := New(), New()
+	x, y := New(preference), New(preference)
 	x.Add(all...)
 	for i := range all {
 		y.Add(all[i])
-		y.Search(Query{Text: all[i].Text})
+		matches(y, Query{Text: all[i].Text})
 	}
-	if a, b := x.Search(Query{Text: all[7].Text}), y.Search(Query{Text: all[7].Text}); !slices.Equal(a, b) {
+	if a, b := matches(x, Query{Text: all[7].Text}), matches(y, Query{Text: all[7].Text}); !slices.Equal(a, b) {
 		t.Errorf("%v and %v", a[:3], b[:3])
 	}
 }
@@ -378,10 +305,10 @@ func TestHostileInputIsBounded(t *testing.T) {
 		"nothing but numbers": strings.Repeat("12.12.2012 ", 1<<18),
 	} {
 		t.Run(name, func(t *testing.T) {
-			x := New()
+			x := New(preference)
 			start := time.Now()
 			x.Add(Message{Seq: 1, Role: "user", Name: text, Text: text, Tokens: 1 << 20}, Message{Seq: 2, Role: "user", Text: "fine"})
-			x.Search(Query{Text: text, Budget: 1000})
+			matches(x, Query{Text: text})
 			if d := time.Since(start); d > 5*time.Second { // measured: at most half a second
 				t.Errorf("took %v", d)
 			}
@@ -389,7 +316,7 @@ func TestHostileInputIsBounded(t *testing.T) {
 				t.Errorf("holds %d bytes", n)
 			}
 			x.Remove(1)
-			if hits := x.Search(Query{Text: "fine"}); len(hits) != 1 {
+			if hits := matches(x, Query{Text: "fine"}); len(hits) != 1 {
 				t.Errorf("found %v", hits)
 			}
 		})

@@ -42,10 +42,9 @@ type term struct {
 	weight float64
 }
 
-// Search returns what to quote for a user message, best first, within the
-// budget: a little of it goes to the user's standing instructions, the rest to
-// what matches. Small talk matches nothing.
-func (x *Index) Search(q Query) []Hit {
+// Search ranks the messages by how likely a user message is to be about them.
+// Small talk matches nothing.
+func (x *Index) Search(q Query) *Ranking {
 	q.Text = ends(q.Text)
 	n := x.before(q.Before)
 	s := &search{x: x, q: q, scores: make([]float64, n), sits: make([]float64, len(x.sittings)),
@@ -64,7 +63,7 @@ func (x *Index) Search(q Query) []Hit {
 	s.dates()
 	s.weigh()
 	s.near()
-	return s.pick()
+	return s.rank()
 }
 
 // before is the number of pieces of the messages ahead of one; the zero Ref
@@ -87,7 +86,7 @@ func (s *search) message(p int) *message { return &s.x.messages[s.x.pieces[p].me
 // words returns the query's words; none where it is nothing but small talk.
 func (s *search) words() []string {
 	words := terms.Query(s.q.Text)
-	if !slices.ContainsFunc(words, func(w string) bool { return !smallTalk[w] }) {
+	if !slices.ContainsFunc(words, func(w string) bool { return !terms.SmallTalk[w] }) {
 		return nil
 	}
 	return words

@@ -8,15 +8,17 @@ import (
 	"time"
 )
 
-// Recalled is an older message of the session, or a part of it, that the
-// request is about.
-type Recalled struct {
+// Quote is an older message of the session, or a part of it, that the request is
+// about.
+type Quote struct {
 	Seq      int64 // of its exchange
 	N        int   // its index there
 	From, To int   // the part of Text, in bytes
 	Speaker  string
 	Time     time.Time
 	Text     string // all that the message says
+	// Carried says that the request carries the message itself.
+	Carried bool
 }
 
 // reminder says what the messages are. Both sides have said them in this
@@ -27,37 +29,37 @@ const reminder = "From earlier in this conversation, oldest first; indented line
 // what somebody says can't pass for what somebody else said, or when.
 var indent = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\u2028", "\n ", "\u2029", "\n ")
 
-// RecallOverhead and DayTokens are about what it takes to quote messages, beside
+// quoteOverhead and dayTokens are about what it takes to quote messages, beside
 // the messages: once, and for each day that is told.
 const (
-	RecallOverhead = 36
-	DayTokens      = 4
+	quoteOverhead = 36
+	dayTokens     = 4
 )
 
 // fills is how often a budget is filled: together, messages take less than each
 // does by itself, and leave room for more. A third time brings nothing.
 const fills = 2
 
-// remembered returns the messages that fit into a budget, in the order of the
+// fitQuotes returns the messages that fit into a budget, in the order of the
 // session, and the text that quotes them. They come best first; one that is too
 // long makes room for shorter ones behind it.
-func remembered(recalled []Recalled, budget int, count func(string) int) (ordered []Recalled, text string, tokens int) {
-	var fit []Recalled
-	rest, left := slices.Clone(recalled), budget-RecallOverhead
+func fitQuotes(quotes []Quote, budget int, count func(string) int) (ordered []Quote, text string, tokens int) {
+	var fit []Quote
+	rest, left := slices.Clone(quotes), budget-quoteOverhead
 	told := map[time.Time]bool{{}: true} // the days; of none, nothing is told
 	for range fills {
 		n := len(fit)
-		rest = slices.DeleteFunc(rest, func(r Recalled) bool {
-			cost := count(r.line())
-			if !told[r.day()] {
-				cost += DayTokens
+		rest = slices.DeleteFunc(rest, func(q Quote) bool {
+			cost := count(q.line())
+			if !told[q.day()] {
+				cost += dayTokens
 			}
 			if cost > left {
 				return false
 			}
 			left -= cost
-			told[r.day()] = true
-			fit = append(fit, r)
+			told[q.day()] = true
+			fit = append(fit, q)
 			return true
 		})
 		if len(fit) == n {
@@ -65,7 +67,7 @@ func remembered(recalled []Recalled, budget int, count func(string) int) (ordere
 		}
 		for ; len(fit) > 0; fit = fit[:len(fit)-1] {
 			ordered = inOrder(fit)
-			text = quotedMessages(ordered)
+			text = renderQuotes(ordered)
 			if tokens = count(text); tokens <= budget {
 				break
 			}
@@ -78,52 +80,52 @@ func remembered(recalled []Recalled, budget int, count func(string) int) (ordere
 	return ordered, text, tokens
 }
 
-// RecalledTokens is what it takes to quote the messages.
-func RecalledTokens(recalled []Recalled, count func(string) int) int {
-	_, _, tokens := remembered(recalled, math.MaxInt, count)
+// quoteTokens is what it takes to quote the messages.
+func quoteTokens(quotes []Quote, count func(string) int) int {
+	_, _, tokens := fitQuotes(quotes, math.MaxInt, count)
 	return tokens
 }
 
 // inOrder returns the messages in the order of the session, adjacent parts of
 // one message as one.
-func inOrder(recalled []Recalled) []Recalled {
-	sorted := slices.Clone(recalled)
-	slices.SortFunc(sorted, func(a, b Recalled) int {
+func inOrder(quotes []Quote) []Quote {
+	sorted := slices.Clone(quotes)
+	slices.SortFunc(sorted, func(a, b Quote) int {
 		return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.N, b.N), cmp.Compare(a.From, b.From))
 	})
 	joined := sorted[:0]
-	for _, r := range sorted {
-		if n := len(joined); n > 0 && joined[n-1].sameMessage(&r) && r.From <= joined[n-1].To {
-			joined[n-1].To = max(joined[n-1].To, r.To)
+	for _, q := range sorted {
+		if n := len(joined); n > 0 && joined[n-1].sameMessage(&q) && q.From <= joined[n-1].To {
+			joined[n-1].To = max(joined[n-1].To, q.To)
 			continue
 		}
-		joined = append(joined, r)
+		joined = append(joined, q)
 	}
 	return joined
 }
 
 // day is the day on which the message was said, by UTC; zero: unknown.
-func (r *Recalled) day() time.Time { return r.Time.UTC().Truncate(24 * time.Hour) }
+func (q *Quote) day() time.Time { return q.Time.UTC().Truncate(24 * time.Hour) }
 
-func (r *Recalled) sameMessage(other *Recalled) bool { return r.Seq == other.Seq && r.N == other.N }
+func (q *Quote) sameMessage(other *Quote) bool { return q.Seq == other.Seq && q.N == other.N }
 
-// quotedMessages is the text that quotes the messages: who said what, the name
+// renderQuotes is the text that quotes the messages: who said what, the name
 // once for what somebody said in a row; and above those of one day, when: the
 // year where it is another. Lines with the whole date and the time would take
 // three times as many tokens.
-func quotedMessages(messages []Recalled) string {
+func renderQuotes(quotes []Quote) string {
 	mark := markerOf(func(write func(string)) {
-		for i := range messages {
-			write(messages[i].Speaker)
-			write(messages[i].part())
+		for i := range quotes {
+			write(quotes[i].Speaker)
+			write(quotes[i].part())
 		}
 	})
 	var b strings.Builder
 	b.WriteString(reminder + "<<<earlier " + mark + ">>>\n")
 	var told time.Time // the last day
 	speaker := ""      // of the line before
-	for i := range messages {
-		m := &messages[i]
+	for i := range quotes {
+		m := &quotes[i]
 		if day := m.day(); !day.IsZero() && !day.Equal(told) {
 			layout := "[2 Jan]\n"
 			if told.IsZero() || day.Year() != told.Year() {
@@ -144,18 +146,18 @@ func quotedMessages(messages []Recalled) string {
 }
 
 // line quotes the message.
-func (r *Recalled) line() string { return oneLine(r.Speaker) + ": " + r.said() + "\n" }
+func (q *Quote) line() string { return oneLine(q.Speaker) + ": " + q.said() + "\n" }
 
 // said is what is quoted of the message, its further lines indented.
-func (r *Recalled) said() string { return indent.Replace(strings.TrimSpace(r.part())) }
+func (q *Quote) said() string { return indent.Replace(strings.TrimSpace(q.part())) }
 
 // part is what is quoted of the message, with dots where it goes on.
-func (r *Recalled) part() string {
-	text := r.Text[r.From:r.To]
-	if r.From > 0 {
+func (q *Quote) part() string {
+	text := q.Text[q.From:q.To]
+	if q.From > 0 {
 		text = "… " + text
 	}
-	if r.To < len(r.Text) {
+	if q.To < len(q.Text) {
 		text += " …"
 	}
 	return text

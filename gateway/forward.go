@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -21,16 +20,21 @@ import (
 // as it is, and can't be saved.
 const maxHeld = 32 << 20
 
-// forward calls the router and reads the reply on its way to the client:
-// what was said is saved before the client sees the end.
-func (t *turn) forward(w *replyWriter, r *http.Request, router http.Handler) (err error) {
+// forward calls the router and reads the reply on its way to the client: what was
+// said is committed before the client sees the end. meta is added to the reply;
+// nil: nothing is.
+func (g *Gateway) forward(w *replyWriter, r *http.Request, router http.Handler, meta *openai.Metadata, x *exchange) (err error) {
+	// Go's transport then asks for gzip itself, and unpacks it: the reply has
+	// to be read.
+	r.Header.Del("Accept-Encoding")
 	reply := &tee{
 		responseWriter: responseWriter{ResponseWriter: w},
-		turn:           t,
+		exchange:       x,
+		meta:           meta,
 		ctx:            r.Context(),
 	}
-	t.gateway.shared.replies.Store(reply, nil)
-	defer t.gateway.shared.replies.Delete(reply)
+	g.shared.replies.Store(reply, nil)
+	defer g.shared.replies.Delete(reply)
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -44,7 +48,7 @@ func (t *turn) forward(w *replyWriter, r *http.Request, router http.Handler) (er
 		}
 		panic(p)
 	}()
-	t.seen.begin(stageRouter)
+	w.seen.begin(stageRouter)
 	if err := callRouter(router, reply, r); err != nil {
 		reply.abandon()
 		return err
@@ -55,8 +59,9 @@ func (t *turn) forward(w *replyWriter, r *http.Request, router http.Handler) (er
 // tee is the reply to a chat request, read as it is written.
 type tee struct {
 	responseWriter
-	turn *turn
-	ctx  context.Context // of the request
+	exchange *exchange
+	meta     *openai.Metadata // to be added; nil: none
+	ctx      context.Context  // of the request
 
 	// mu is held while the reply is read: the process may exit meanwhile.
 	mu     sync.Mutex
@@ -93,7 +98,7 @@ func (t *tee) decide(status int) {
 	if t.mode != undecided {
 		return
 	}
-	t.turn.seen.answered()
+	t.exchange.stats.answered()
 	t.mode = t.modeFor(status)
 	switch t.mode {
 	case pass:
@@ -111,9 +116,9 @@ func (t *tee) decide(status int) {
 			t.flush() // the client need not wait for the last words
 			return t.end(r)
 		}
-		t.stream.HideUsage = t.turn.edit.IncludeUsage
-		if !t.turn.plain {
-			t.stream.Metadata = t.turn.meta.JSON()
+		t.stream.HideUsage = t.exchange.prompt.edit.IncludeUsage
+		if t.meta != nil {
+			t.stream.Metadata = t.meta.JSON()
 		}
 	}
 	t.responseWriter.WriteHeader(status)
@@ -123,13 +128,13 @@ func (t *tee) decide(status int) {
 // that the router compressed without being asked. There is no place for
 // metadata in it: a header says so.
 func (t *tee) unread(status int) {
-	if status >= 300 || t.turn.chat.SessionID == "" || !t.turn.chat.SaveToMemory {
+	if status >= 300 || !t.exchange.req.saves() {
 		return
 	}
 	header := t.Header()
 	header.Set("X-Backstory-Saved", "false")
-	t.turn.gateway.logger.Error("the exchange was not saved: the reply is no chat completion that can be read",
-		zap.String("request_id", t.turn.id), zap.Int("status", status),
+	t.exchange.gateway.logger.Error("the exchange was not saved: the reply is no chat completion that can be read",
+		zap.String("request_id", t.exchange.req.id), zap.Int("status", status),
 		zap.String("content_type", header.Get("Content-Type")), zap.String("content_encoding", header.Get("Content-Encoding")))
 }
 
@@ -174,14 +179,14 @@ func (t *tee) Write(p []byte) (int, error) {
 // as the first member, since the end won't be seen.
 func (t *tee) release() error {
 	t.mode, t.done = pass, true
-	if !t.turn.save(t.ctx, &openai.Reply{Truncated: true}, false) {
-		t.turn.meta.Memory.Saved = new(bool)
+	if !t.exchange.commit(t.ctx, &openai.Reply{Truncated: true}, false) {
+		t.meta.Memory.Saved = new(bool)
 	}
 	t.Header().Del("Content-Length")
 	t.responseWriter.WriteHeader(http.StatusOK)
 	start := t.held.Bytes()
-	if !t.turn.plain {
-		start = openai.PrependMetadata(start, t.turn.meta.JSON())
+	if t.meta != nil {
+		start = openai.PrependMetadata(start, t.meta.JSON())
 	}
 	_, err := t.responseWriter.Write(start)
 	t.held = bytes.Buffer{}
@@ -207,8 +212,8 @@ func (t *tee) flush() { _ = t.FlushError() } // a client that left shows at the 
 // end saves a whole reply, and returns what a stream says of it.
 func (t *tee) end(r *openai.Reply) []byte {
 	t.done = true
-	t.turn.complete(r)
-	if t.turn.save(t.ctx, r, t.left()) {
+	t.exchange.complete(r)
+	if t.exchange.commit(t.ctx, r, t.left()) {
 		return nil
 	}
 	return []byte(": backstory not-saved\n\n")
@@ -235,17 +240,17 @@ func (t *tee) finishJSON() error {
 	body := t.held.Bytes()
 	if r := openai.ParseReply(body); r.Message != nil && !r.Failed {
 		t.done = true
-		t.turn.complete(r)
-		if !t.turn.save(t.ctx, r, t.left()) {
-			t.turn.meta.Memory.Saved = new(bool)
+		t.exchange.complete(r)
+		if !t.exchange.commit(t.ctx, r, t.left()) {
+			t.meta.Memory.Saved = new(bool)
 		}
-		if !t.turn.plain {
-			if with := openai.AddMetadata(body, t.turn.meta.JSON()); with != nil {
+		if t.meta != nil {
+			if with := openai.AddMetadata(body, t.meta.JSON()); with != nil {
 				body = with
 			}
 		}
 	} else {
-		t.turn.use(t.ctx, &openai.Reply{Usage: r.Usage})
+		t.exchange.use(t.ctx, &openai.Reply{Usage: r.Usage})
 		if !r.Failed {
 			t.unread(http.StatusOK)
 		}
@@ -301,14 +306,11 @@ func (t *tee) giveUp() {
 	}
 	t.done = true
 	if !t.left() { // the router broke it off
-		t.turn.use(t.ctx, r)
+		t.exchange.use(t.ctx, r)
 		return
 	}
-	t.turn.save(t.ctx, r, true)
+	t.exchange.commit(t.ctx, r, true)
 }
-
-// errTooLarge says that a reply was too large to be kept.
-var errTooLarge = errors.New("the reply was too large to be kept")
 
 // Interface guards
 var (

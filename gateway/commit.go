@@ -1,0 +1,133 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/backstory-proxy/backstory/journal"
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// saveTimeout is how long a save may take before the journal takes over, or the
+// client is told that the exchange wasn't kept.
+const saveTimeout = 2 * time.Second
+
+// errTooLarge says that a reply was too large to be kept.
+var errTooLarge = errors.New("the reply was too large to be kept")
+
+// exchange is a request that waits for its reply, with all that it takes to save
+// both.
+type exchange struct {
+	gateway *Gateway
+	stats   *Stats
+	req     *request
+	loaded  *loaded
+	history *reconciled
+	prompt  *assembled
+}
+
+// commit keeps the exchange, if it is to be kept, and reports whether nothing was
+// lost. closed says that the client left before the end; the save goes on all the
+// same.
+func (x *exchange) commit(ctx context.Context, reply *openai.Reply, closed bool) bool {
+	if !x.req.saves() {
+		x.use(ctx, reply)
+		return true
+	}
+	x.stats.begin(stageSave)
+	err := x.save(ctx, reply, closed)
+	x.stats.end(stageSave)
+	if err != nil {
+		saveError.Inc()
+		x.gateway.logger.Error("the exchange was not saved", zap.String("request_id", x.req.id), zap.Error(err))
+	}
+	return err == nil
+}
+
+func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) error {
+	if reply.Truncated {
+		x.use(ctx, reply)
+		return errTooLarge
+	}
+	turn := memory.Turn{
+		ID: x.req.id, Messages: x.req.chat.Messages, Said: x.history.said, View: x.history.View,
+		Reply: reply, Closed: closed, Now: time.Now(), Count: x.gateway.countStored,
+	}
+	for _, c := range x.prompt.plan.Chunks {
+		turn.Passages = append(turn.Passages, store.ChunkRef{FileID: c.FileID, N: c.N})
+	}
+	for _, q := range x.prompt.plan.Quotes {
+		turn.Recalled = append(turn.Recalled, store.MessageRef{Seq: q.Seq, N: q.N, From: q.From, To: q.To})
+	}
+	d, save := turn.Draft()
+	if !save || len(d.Exchange.Messages) == 0 {
+		x.use(ctx, reply)
+		return nil
+	}
+	return x.gateway.shared.keep(context.WithoutCancel(ctx), journal.Entry{
+		Scope: x.req.caller.scope, Session: x.req.chat.SessionID, Draft: d, Mark: x.loaded.Mark,
+		Usage: x.used(reply), TTL: x.req.caller.plan.SessionsTTL,
+	})
+}
+
+// complete takes in a reply that was seen to its end.
+func (x *exchange) complete(reply *openai.Reply) {
+	s := x.stats
+	s.whole, s.usage = true, reply.Usage
+	if s.usage.Prompt < 1 || reply.Failed {
+		return
+	}
+	estimated := x.prompt.plan.Tokens
+	if estimated >= leastPrompt {
+		estimateRatio.Observe(float64(estimated) / float64(s.usage.Prompt))
+	}
+	x.gateway.shared.calibration.learn(x.req.chat.Model, x.req.model.Margin, estimated, s.usage.Prompt, x.isText)
+}
+
+// isText reports whether the prompt is all text: what images, recordings and
+// files take is known but roughly.
+func (x *exchange) isText() bool {
+	for i := range x.req.chat.Messages {
+		if !plainText(&x.req.chat.Messages[i]) {
+			return false
+		}
+	}
+	for _, json := range x.prompt.edit.History {
+		if m := openai.ParseMessage(json); !plainText(&m) {
+			return false
+		}
+	}
+	return true
+}
+
+// use counts the tokens of a reply that isn't saved.
+func (x *exchange) use(ctx context.Context, reply *openai.Reply) {
+	x.gateway.use(ctx, x.req.caller.scope, x.req.id, x.used(reply))
+}
+
+// used is what the reply costs the tenant: what the router says, else what we
+// count. A reply of which nothing came costs nothing.
+func (x *exchange) used(reply *openai.Reply) store.Used {
+	if x.req.month == 0 {
+		return store.Used{}
+	}
+	n := int64(reply.Usage.Prompt) + int64(reply.Usage.Completion)
+	if n == 0 && (reply.Message != nil || reply.Truncated) {
+		c := x.gateway.counter(x.req.model)
+		sent := x.prompt.plan.Tokens
+		if sent == 0 {
+			sent = c.request(x.req.chat)
+		}
+		n = int64(sent)
+		if reply.Message != nil {
+			answer := openai.ParseMessage(reply.Message)
+			n += int64(c.message(&answer))
+		}
+	}
+	return store.Used{Month: x.req.month, Tokens: n}
+}

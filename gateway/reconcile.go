@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/openai"
+	"github.com/backstory-proxy/backstory/store"
+)
+
+// reconciled is what the request resends of the session, held against what is
+// stored.
+type reconciled struct {
+	memory.View
+	said  []memory.Said
+	older bool // the session goes back beyond what the View shows
+}
+
+// reconcile finds what the request resends of the session. That is nearly always
+// its end, which was loaded. A client whose user goes back to an early message of
+// a long session resends the beginning: where the end doesn't show all that is
+// resent, the beginning is read too.
+func (g *Gateway) reconcile(ctx context.Context, req *request, l *loaded) (*reconciled, error) {
+	if !req.remembers() && !l.searches(req) {
+		return &reconciled{}, nil
+	}
+	said, now := memory.Conversation(req.chat.Messages), time.Now()
+	h := &reconciled{View: memory.Look(l.Tail, said, req.retried, now), said: said, older: hasOlder(l.Tail, l.asked)}
+	if h.Unseen == 0 || !h.older {
+		return h, nil
+	}
+	head, err := g.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, 0, h.Unseen, store.Ascending)
+	if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
+		return h, nil
+	}
+	if err != nil {
+		return nil, &unavailable{err}
+	}
+	var found bool
+	if h.View, found = h.LookBack(head, l.Tail, said, now); found {
+		h.older = false
+	}
+	return h, nil
+}
+
+// hasOlder reports whether the session goes back beyond the tail that was
+// asked for: a tail that is shorter than that is all there is.
+func hasOlder(tail []store.Exchange, asked store.GatherRequest) bool {
+	const extra = 2 // exchanges that come with a tail of the size asked for
+	if len(tail) <= extra || tail[0].Offset == 0 {
+		return false
+	}
+	n, messages := 0, 0
+	for i := range tail[extra:] {
+		n += tail[extra+i].Tokens()
+		messages += len(tail[extra+i].Messages)
+	}
+	return n >= asked.Tokens && messages >= asked.Messages
+}
+
+// continues reports whether the request brings the results of tools to an
+// exchange under way. It is given what that one was given; no new search is made.
+func (h *reconciled) continues(messages []openai.Message) bool {
+	n := len(h.said)
+	return n > 0 && messages[h.said[n-1].Index].ToolResult()
+}
