@@ -1,0 +1,299 @@
+package caddymodule_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/klauspost/compress/zstd"
+)
+
+var update = flag.Bool("update", false, "write the golden files of TestReplay anew")
+
+// TestReplay sends the requests of testdata/replay, on each store, and compares
+// what reached the router and what the client got, byte for byte, with what was
+// recorded.
+func TestReplay(t *testing.T) {
+	paths, err := filepath.Glob("testdata/replay/*.script")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, path := range paths {
+		s := readScript(t, path)
+		for i, kind := range s.stores {
+			t.Run(strings.TrimSuffix(filepath.Base(path), ".script")+"/"+kind, func(t *testing.T) {
+				got := play(t, readScript(t, path), kind)
+				recorded := strings.TrimSuffix(path, ".script") + ".golden"
+				if *update && i == 0 {
+					if err := os.WriteFile(recorded, []byte(got), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(recorded)
+				if err != nil {
+					t.Fatal(err)
+				}
+				compare(t, string(want), got)
+			})
+		}
+	}
+}
+
+// compare reports the first requests that differ.
+func compare(t *testing.T, want, got string) {
+	t.Helper()
+	if want == got {
+		return
+	}
+	const most = 5
+	w, g := blocks(want), blocks(got)
+	differ := 0
+	for i := range max(len(w), len(g)) {
+		var x, y string
+		if i < len(w) {
+			x = w[i]
+		}
+		if i < len(g) {
+			y = g[i]
+		}
+		if x == y {
+			continue
+		}
+		if differ++; differ <= most {
+			t.Errorf("recorded, and now:\n%s\n%s", x, y)
+		}
+	}
+	t.Errorf("%d of %d requests differ; -update records them anew", differ, len(w))
+}
+
+// blocks cuts a recording into requests.
+func blocks(text string) []string { return strings.Split(text, "\n--- ") }
+
+// player sends the requests of a script.
+type player struct {
+	*site
+	s      *script
+	o      options
+	router *scriptedRouter
+	redis  *redisServer // nil: the store is another
+	g      *golden
+	out    strings.Builder
+	async  map[string]chan func() // by name: what writes the reply down
+	n      int                    // of the request in its scenario
+	title  string
+}
+
+func play(t *testing.T, s *script, kind string) string {
+	p := &player{s: s, router: newScriptedRouter(t, s), g: newGolden(), async: map[string]chan func(){}}
+	p.o = s.site
+	p.o.upstream = p.router.URL
+	p.o.behind = strings.ReplaceAll(p.o.behind, "{upstream}", p.router.URL)
+	p.o.store = "sqlite " + filepath.Join(t.TempDir(), "backstory.db")
+	if kind == "redis" {
+		p.redis = newRedis(t)
+		p.o.store = "redis " + p.redis.url + " {\nfiles off\n}"
+		p.router.kill = p.redis.kill
+		p.o.app += "journal " + filepath.Join(t.TempDir(), "journal.db") + "\n"
+	}
+	p.site = start(t, p.o)
+	p.client.Transport = &http.Transport{DisableCompression: true}
+	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for i, step := range s.steps {
+		if step.scenario != p.title {
+			p.title, p.n = step.scenario, 0
+			fmt.Fprintf(&p.out, "=== %s\n", p.title)
+		}
+		if step.command != nil {
+			p.command(step)
+			continue
+		}
+		p.n++
+		p.request(i, step)
+		if t.Failed() {
+			t.Fatalf("%s:%d: %s", s.path, step.line, step.scenario)
+		}
+	}
+	p.client.CloseIdleConnections()
+	return p.out.String()
+}
+
+// command runs a line of the script that is no request.
+func (p *player) command(s *step) {
+	switch c := strings.Join(s.command, " "); {
+	case c == "redis start":
+		p.redis.start()
+	case c == "redis kill":
+		p.redis.kill()
+	case c == "reload":
+		p.load(p.o)
+	case c == "restart":
+		if err := caddy.Stop(); err != nil {
+			p.t.Fatal(err)
+		}
+		p.load(p.o)
+	case s.command[0] == "finish" && p.async[s.command[1]] != nil:
+		done := p.async[s.command[1]]
+		step, _, _ := strings.Cut(s.command[1], "/")
+		for i, other := range p.s.steps {
+			if other.options["async"] == step {
+				close(p.router.holdOf(strconv.Itoa(i)).release)
+			}
+		}
+		(<-done)()
+	default:
+		p.t.Fatalf("%s:%d: unknown command %q", p.s.path, s.line, c)
+	}
+}
+
+// request sends a request and writes down what came of it.
+func (p *player) request(i int, s *step) {
+	key, n := p.keyOf(s), p.n
+	run := func() func() {
+		sent, r := p.send(i, s)
+		if path, want, ok := strings.Cut(s.options["until"], "="); ok && r.get(path).String() != want {
+			defer func() {
+				if p.t.Failed() {
+					p.t.Logf("%s:%d: the last reply was %d %s", p.s.path, s.line, r.status, r.body)
+				}
+			}()
+			eventually(p.t, s.options["until"], func() bool {
+				p.router.take(strconv.Itoa(i))
+				sent, r = p.send(i, s)
+				return r.get(path).String() == want
+			})
+		}
+		got, said := p.router.take(strconv.Itoa(i))
+		return func() {
+			if s.upload != "" && r.status == http.StatusOK {
+				p.g.named(s.upload, r.get("id").Str)
+			}
+			polled := s.options["until"] != ""
+			if polled { // nobody knows how often
+				p.g.left[key] = -1
+			}
+			p.out.WriteString(p.g.block(n, s, sent, got, said, r, key))
+			if polled {
+				p.g.left[key] = -1
+			}
+		}
+	}
+	name, async := s.options["async"]
+	if !async {
+		run()()
+		return
+	}
+	done := make(chan func(), 1)
+	p.async[name] = done
+	go func() { done <- run() }()
+	<-p.router.holdOf(strconv.Itoa(i)).arrived
+}
+
+// keyOf is the service key that a step is sent with.
+func (p *player) keyOf(s *step) string {
+	if values, ok := s.header["Servicekey"]; ok {
+		return values[0]
+	}
+	return acme
+}
+
+func (p *player) send(i int, s *step) (sent []byte, r reply) {
+	sent = []byte(p.g.actual(string(s.body)))
+	body, contentType := sent, "application/json"
+	if s.upload != "" {
+		body, contentType = p.form(s, sent)
+	}
+	path := p.url + p.g.actual(s.path)
+	if _, atRoot := s.options["root"]; atRoot {
+		path = p.root + s.path
+	}
+	ctx, cancel := context.WithCancel(p.t.Context())
+	defer cancel()
+	packing := s.options["packed"]
+	switch packing {
+	case "gzip":
+		body = zipped(body)
+	case "zstd":
+		z, _ := zstd.NewWriter(nil)
+		body = z.EncodeAll(body, nil)
+	}
+	var in io.Reader
+	if len(body) > 0 {
+		in = bytes.NewReader(body)
+	}
+	if _, chunked := s.options["chunked"]; chunked {
+		in = io.MultiReader(in)
+	}
+	req, err := http.NewRequestWithContext(ctx, s.method, path, in)
+	if err != nil {
+		p.t.Errorf("%s:%d: %v", p.s.path, s.line, err)
+		return sent, r
+	}
+	req.Header.Set("serviceKey", acme)
+	req.Header.Set("Authorization", "Bearer "+router)
+	if len(body) > 0 {
+		req.Header.Set("Content-Type", contentType)
+	}
+	if packing != "" {
+		req.Header.Set("Content-Encoding", packing)
+	}
+	for name, values := range s.header {
+		if req.Header[name] = slices.Clone(values); values[0] == "" {
+			delete(req.Header, name)
+		}
+	}
+	req.Header.Set(stepHeader, strconv.Itoa(i))
+	res, err := p.client.Do(req)
+	if err != nil {
+		p.t.Errorf("%s:%d: %v", p.s.path, s.line, err)
+		return sent, r
+	}
+	defer res.Body.Close()
+	r = reply{res.StatusCode, res.Header, p.read(res.Body, s)}
+	return sent, r
+}
+
+// read reads a reply to its end; or as far as the step says, and leaves. How it
+// ended stands behind it, if not well.
+func (p *player) read(body io.Reader, s *step) string {
+	var b bytes.Buffer
+	leave, leaves := s.options["leave"]
+	for buf := make([]byte, 32<<10); ; {
+		n, err := body.Read(buf)
+		b.Write(buf[:n])
+		switch {
+		case leaves && strings.Contains(b.String(), leave):
+			return b.String()
+		case err == io.EOF: //nolint:errorlint // as io.Reader documents it
+			return b.String()
+		case err != nil:
+			return b.String() + "\n(broken off)"
+		}
+	}
+}
+
+// form makes an upload's body. Its boundary is always the same.
+func (p *player) form(s *step, content []byte) ([]byte, string) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	_ = w.SetBoundary("replay")
+	f, _ := w.CreateFormFile("file", s.upload)
+	_, _ = f.Write(content)
+	purpose := "assistants"
+	if other, ok := s.options["purpose"]; ok {
+		purpose = other
+	}
+	_ = w.WriteField("purpose", purpose)
+	_ = w.Close()
+	return b.Bytes(), w.FormDataContentType()
+}
