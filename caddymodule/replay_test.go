@@ -161,7 +161,9 @@ func (p *player) request(i int, s *step) {
 	key, n := p.keyOf(s), p.n
 	run := func() func() {
 		sent, r := p.send(i, s)
-		if path, want, ok := strings.Cut(s.options["until"], "="); ok && r.get(path).String() != want {
+		path, want, _ := strings.Cut(s.options["until"], "=")
+		met := func() bool { return r.get(path).String() == want || want == "" && r.get(path).Exists() }
+		if path != "" && !met() {
 			defer func() {
 				if p.t.Failed() {
 					p.t.Logf("%s:%d: the last reply was %d %s", p.s.path, s.line, r.status, r.body)
@@ -170,7 +172,7 @@ func (p *player) request(i int, s *step) {
 			eventually(p.t, s.options["until"], func() bool {
 				p.router.take(strconv.Itoa(i))
 				sent, r = p.send(i, s)
-				return r.get(path).String() == want
+				return met()
 			})
 		}
 		got, said := p.router.take(strconv.Itoa(i))
