@@ -158,10 +158,11 @@ func (p *scriptReader) request(rest string, number int) error {
 	case "UPLOAD":
 		p.cur.method, p.cur.upload = "POST", p.expand(strings.TrimPrefix(rest, "UPLOAD "))
 	default:
-		if len(words) != 2 {
+		method, path, ok := strings.Cut(rest, " ")
+		if !ok {
 			return fmt.Errorf("expected: <method> <path>, not %q", rest)
 		}
-		p.cur.path = p.expand(words[1])
+		p.cur.method, p.cur.path = method, p.expand(path)
 	}
 	return nil
 }

@@ -30,24 +30,28 @@ func TestReplay(t *testing.T) {
 		t.Fatalf("no scripts: %v", err)
 	}
 	for _, path := range paths {
-		s := readScript(t, path)
-		for i, kind := range s.stores {
-			t.Run(strings.TrimSuffix(filepath.Base(path), ".script")+"/"+kind, func(t *testing.T) {
-				got := play(t, readScript(t, path), kind)
-				recorded := strings.TrimSuffix(path, ".script") + ".golden"
-				if *update && i == 0 {
-					if err := os.WriteFile(recorded, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(recorded)
-				if err != nil {
-					t.Fatal(err)
-				}
-				compare(t, string(want), got)
-			})
+		name := strings.TrimSuffix(path, ".script")
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			for i, kind := range readScript(t, path).stores {
+				t.Run(kind, func(t *testing.T) { replay(t, readScript(t, path), kind, name+".golden", *update && i == 0) })
+			}
+		})
+	}
+}
+
+// replay plays a script and compares with the recording, or records.
+func replay(t *testing.T, s *script, kind, golden string, record bool) {
+	got := play(t, s, kind)
+	if record {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, string(want), got)
 }
 
 // compare reports the first requests that differ.
