@@ -31,19 +31,23 @@ var dull = map[string]bool{
 }
 
 var (
-	uuid     = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
-	fileID   = regexp.MustCompile(`\bfile-[A-Z2-7]{26}\b`)
-	stamp    = regexp.MustCompile(`"(created_at|updated_at|expires_at|resets_at)":(\d{10}(?:\.\d+)?)`)
-	duration = regexp.MustCompile(`;dur=[0-9.]+`)
-	wait     = regexp.MustCompile(`try again in [0-9.ms]+s\.`)
-	nextDay  = regexp.MustCompile(`anew on \d{4}-\d\d-01 `)
+	uuid      = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+	fileID    = regexp.MustCompile(`\bfile-[A-Z2-7]{26}\b`)
+	stamp     = regexp.MustCompile(`"(created_at|updated_at|expires_at|resets_at)":(\d{10}(?:\.\d+)?)`)
+	duration  = regexp.MustCompile(`;dur=[0-9.]+`)
+	wait      = regexp.MustCompile(`try again in [0-9.ms]+s\.`)
+	mark      = regexp.MustCompile(`<<<passage (\d{12}) `)
+	nextMonth = regexp.MustCompile(`anew on \d{4}-\d\d-01 `)
 )
 
 // stable puts placeholders into a text.
 func (g *golden) stable(text string) string {
 	text = uuid.ReplaceAllString(text, "<uuid>")
+	for _, m := range mark.FindAllStringSubmatch(text, -1) { // it depends on the files' ids
+		text = strings.ReplaceAll(text, m[1], "<mark>")
+	}
 	text = wait.ReplaceAllString(text, "try again in <time>.")
-	text = nextDay.ReplaceAllString(text, "anew on <next month> ")
+	text = nextMonth.ReplaceAllString(text, "anew on <next month> ")
 	text = strings.ReplaceAll(text, g.began.UTC().Format("[2 Jan 2006]"), "[<today>]")
 	text = fileID.ReplaceAllStringFunc(text, func(id string) string {
 		if g.files[id] == "" {

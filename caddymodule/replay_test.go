@@ -75,7 +75,8 @@ func compare(t *testing.T, want, got string) {
 			continue
 		}
 		if differ++; differ <= most {
-			t.Errorf("recorded, and now:\n%s\n%s", x, y)
+			x, y := differing(x, y)
+			t.Errorf("request %d: recorded, and now:\n%s\n---\n%s", i, x, y)
 		}
 	}
 	t.Errorf("%d of %d requests differ; -update records them anew", differ, len(w))
@@ -83,6 +84,20 @@ func compare(t *testing.T, want, got string) {
 
 // blocks cuts a recording into requests.
 func blocks(text string) []string { return strings.Split(text, "\n--- ") }
+
+// differing returns what lies between the lines that two texts begin and end
+// with alike, with the first line of both.
+func differing(x, y string) (string, string) {
+	a, b := strings.Split(x, "\n"), strings.Split(y, "\n")
+	head := a[0]
+	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return head + "\n" + strings.Join(a, "\n"), strings.Join(b, "\n")
+}
 
 // player sends the requests of a script.
 type player struct {
@@ -146,6 +161,7 @@ func (p *player) command(s *step) {
 			p.t.Fatal(err)
 		}
 		p.load(p.o)
+		clear(p.g.left) // the embedded store counts in memory
 	case s.command[0] == "finish" && p.async[s.command[1]] != nil:
 		done := p.async[s.command[1]]
 		step, _, _ := strings.Cut(s.command[1], "/")
