@@ -18,10 +18,11 @@ type golden struct {
 	files map[string]string // placeholders of file ids
 	names map[string]int    // how many files there are of a name
 	left  map[string]int    // requests that a key has left; -1: unknown
+	vars  map[string]string // what stands in a script for what isn't known ahead
 }
 
 func newGolden() *golden {
-	return &golden{time.Now(), map[string]string{}, map[string]int{}, map[string]int{}}
+	return &golden{time.Now(), map[string]string{}, map[string]int{}, map[string]int{}, map[string]string{}}
 }
 
 // dull are headers that say nothing, or that the body tells.
@@ -63,6 +64,7 @@ func (g *golden) stable(text string) string {
 		seconds, _ := strconv.ParseFloat(parts[2], 64)
 		at := time.UnixMilli(int64(seconds * 1000))
 		switch away := at.Sub(g.began).Round(time.Hour); {
+		case at.Before(g.began.Truncate(time.Second)): // it was there before
 		case away == 0:
 			return `"` + parts[1] + `":<now>`
 		case away > 0 && away < 1000*24*time.Hour:
@@ -84,11 +86,14 @@ func (g *golden) named(name, id string) {
 	g.files[id] = "<file:" + name + ">"
 }
 
-var fileMacro = regexp.MustCompile(`\{\{(file:[^}]*)\}\}`)
+var variable = regexp.MustCompile(`\{\{(file:[^}]*|key)\}\}`)
 
-// actual puts ids in place of {{file:<name>}}.
+// actual puts ids in place of {{file:<name>}}, and a key in place of {{key}}.
 func (g *golden) actual(text string) string {
-	return fileMacro.ReplaceAllStringFunc(text, func(m string) string {
+	return variable.ReplaceAllStringFunc(text, func(m string) string {
+		if value, ok := g.vars[m[2:len(m)-2]]; ok {
+			return value
+		}
 		for id, placeholder := range g.files {
 			if placeholder == "<"+m[2:len(m)-2]+">" {
 				return id

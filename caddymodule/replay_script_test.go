@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// script is a file of testdata/replay: a site, and what is asked of it. The
+// script is what testdata/replay has in a file: a site, and what is asked of it. The
 // format is described in testdata/replay/README.md.
 type script struct {
 	path   string
@@ -25,6 +25,7 @@ type script struct {
 // step is one request with what the router answers, or a command.
 type step struct {
 	scenario string // its heading
+	from     string // the script
 	line     int
 	command  []string // other than a request: its words
 
@@ -53,20 +54,24 @@ type scriptReader struct {
 	said  []string // lines of the body being read
 }
 
-func readScript(t *testing.T, path string) *script {
+// readScript reads a script, which may be in several files.
+func readScript(t *testing.T, paths ...string) *script {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &scriptReader{t: t, s: &script{path: path, stores: []string{"sqlite", "redis"}}}
-	for i, line := range strings.Split(string(b), "\n") {
-		if err := p.take(line, i+1); err != nil {
-			t.Fatalf("%s:%d: %v", path, i+1, err)
+	p := &scriptReader{t: t, s: &script{stores: []string{"sqlite", "redis"}}}
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := p.flush(); err != nil {
-		t.Fatalf("%s: %v", path, err)
+		p.s.path = path
+		for i, line := range strings.Split(string(b), "\n") {
+			if err := p.take(line, i+1); err != nil {
+				t.Fatalf("%s:%d: %v", path, i+1, err)
+			}
+		}
+		if err := p.flush(); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
 	}
 	return p.s
 }
@@ -89,7 +94,7 @@ func (p *scriptReader) take(line string, number int) error {
 			return err
 		}
 		p.cur = nil
-		p.s.steps = append(p.s.steps, &step{scenario: p.title, line: number, command: strings.Fields(rest)})
+		p.s.steps = append(p.s.steps, &step{scenario: p.title, from: p.s.path, line: number, command: strings.Fields(rest)})
 		return nil
 	case mark == ">":
 		return p.request(rest, number)
@@ -142,7 +147,7 @@ func (p *scriptReader) request(rest string, number int) error {
 		return err
 	}
 	words := strings.SplitN(rest, " ", 3)
-	p.cur = &step{scenario: p.title, line: number, header: http.Header{}, options: map[string]string{}}
+	p.cur = &step{scenario: p.title, from: p.s.path, line: number, header: http.Header{}, options: map[string]string{}}
 	p.s.steps = append(p.s.steps, p.cur)
 	p.cur.method, p.cur.path = words[0], "/files"
 	switch words[0] {

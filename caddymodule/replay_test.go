@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,22 +112,39 @@ type player struct {
 	title  string
 }
 
+// play plays a script on a store of its own.
 func play(t *testing.T, s *script, kind string) string {
-	p := &player{s: s, router: newScriptedRouter(t, s), g: newGolden(), async: map[string]chan func(){}}
-	p.o = s.site
+	p := newPlayer(t, s)
+	if kind == "redis" {
+		p.useRedis(newRedis(t), filepath.Join(t.TempDir(), "journal.db"))
+	} else {
+		p.o.store = "sqlite " + filepath.Join(t.TempDir(), "backstory.db")
+	}
+	p.play()
+	return p.out.String()
+}
+
+// newPlayer makes a player whose options lack a store.
+func newPlayer(t *testing.T, s *script) *player {
+	p := &player{site: &site{t: t}, s: s, o: s.site, router: newScriptedRouter(t, s), g: newGolden(), async: map[string]chan func(){}}
 	p.o.upstream = p.router.URL
 	p.o.behind = strings.ReplaceAll(p.o.behind, "{upstream}", p.router.URL)
-	p.o.store = "sqlite " + filepath.Join(t.TempDir(), "backstory.db")
-	if kind == "redis" {
-		p.redis = newRedis(t)
-		p.o.store = "redis " + p.redis.url + " {\nfiles off\n}"
-		p.router.kill = p.redis.kill
-		p.o.app += "journal " + filepath.Join(t.TempDir(), "journal.db") + "\n"
-	}
-	p.site = start(t, p.o)
+	return p
+}
+
+func (p *player) useRedis(r *redisServer, journal string) {
+	p.redis, p.router.kill = r, r.kill
+	p.o.store = "redis " + r.url + " {\nfiles off\n}"
+	p.o.app += "journal " + journal + "\n"
+}
+
+// play starts the site and plays the script.
+func (p *player) play() {
+	p.site = start(p.t, p.o)
 	p.client.Transport = &http.Transport{DisableCompression: true}
 	p.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	for i, step := range s.steps {
+	defer p.client.CloseIdleConnections()
+	for i, step := range p.s.steps {
 		if step.scenario != p.title {
 			p.title, p.n = step.scenario, 0
 			fmt.Fprintf(&p.out, "=== %s\n", p.title)
@@ -139,12 +155,10 @@ func play(t *testing.T, s *script, kind string) string {
 		}
 		p.n++
 		p.request(i, step)
-		if t.Failed() {
-			t.Fatalf("%s:%d: %s", s.path, step.line, step.scenario)
+		if p.t.Failed() {
+			p.t.Fatalf("%s:%d: %s", step.from, step.line, step.scenario)
 		}
 	}
-	p.client.CloseIdleConnections()
-	return p.out.String()
 }
 
 // command runs a line of the script that is no request.
@@ -154,6 +168,8 @@ func (p *player) command(s *step) {
 		p.redis.start()
 	case c == "redis kill":
 		p.redis.kill()
+	case c == "key":
+		p.g.vars["key"] = p.newKey()
 	case c == "reload":
 		p.load(p.o)
 	case c == "restart":
@@ -172,7 +188,7 @@ func (p *player) command(s *step) {
 		}
 		(<-done)()
 	default:
-		p.t.Fatalf("%s:%d: unknown command %q", p.s.path, s.line, c)
+		p.t.Fatalf("%s:%d: unknown command %q", s.from, s.line, c)
 	}
 }
 
@@ -186,7 +202,7 @@ func (p *player) request(i int, s *step) {
 		if path != "" && !met() {
 			defer func() {
 				if p.t.Failed() {
-					p.t.Logf("%s:%d: the last reply was %d %s", p.s.path, s.line, r.status, r.body)
+					p.t.Logf("%s:%d: the last reply was %d %s", s.from, s.line, r.status, r.body)
 				}
 			}()
 			eventually(p.t, s.options["until"], func() bool {
@@ -199,6 +215,11 @@ func (p *player) request(i int, s *step) {
 		return func() {
 			if s.upload != "" && r.status == http.StatusOK {
 				p.g.named(s.upload, r.get("id").Str)
+			}
+			for _, f := range r.get("data").Array() {
+				if f.Get("object").Str == "file" {
+					p.g.named(f.Get("filename").Str, f.Get("id").Str)
+				}
 			}
 			polled := s.options["until"] != ""
 			if polled { // nobody knows how often
@@ -258,7 +279,7 @@ func (p *player) send(i int, s *step) (sent []byte, r reply) {
 	}
 	req, err := http.NewRequestWithContext(ctx, s.method, path, in)
 	if err != nil {
-		p.t.Errorf("%s:%d: %v", p.s.path, s.line, err)
+		p.t.Errorf("%s:%d: %v", s.from, s.line, err)
 		return sent, r
 	}
 	req.Header.Set("serviceKey", acme)
@@ -270,14 +291,17 @@ func (p *player) send(i int, s *step) (sent []byte, r reply) {
 		req.Header.Set("Content-Encoding", packing)
 	}
 	for name, values := range s.header {
-		if req.Header[name] = slices.Clone(values); values[0] == "" {
-			delete(req.Header, name)
+		delete(req.Header, name)
+		for _, value := range values {
+			if value != "" {
+				req.Header.Add(name, p.g.actual(value))
+			}
 		}
 	}
 	req.Header.Set(stepHeader, strconv.Itoa(i))
 	res, err := p.client.Do(req)
 	if err != nil {
-		p.t.Errorf("%s:%d: %v", p.s.path, s.line, err)
+		p.t.Errorf("%s:%d: %v", s.from, s.line, err)
 		return sent, r
 	}
 	defer res.Body.Close()
