@@ -60,9 +60,9 @@ type piece struct {
 }
 
 const (
-	flagDead     uint8 = 1 << iota // removed
-	flagTime                       // it names a time
-	flagPinned                     // it holds a pinned instruction
+	flagDead   uint8 = 1 << iota // removed
+	flagTime                     // it names a time
+	flagPinned                   // it holds a pinned instruction
 )
 
 type message struct {

@@ -59,7 +59,7 @@ const NoDay = noTime
 // Hit is a message, or a piece of one, that may be worth quoting.
 type Hit struct {
 	Ref
-	From, To int // bytes of the text; all of it where it is short
+	From, To int     // bytes of the text; all of it where it is short
 	Day      int64   // when it was said, in days since 1970; NoDay: unknown
 	Pinned   bool    // it was added as pinned
 	Score    float64 // 1 for the best match; 0 for none
