@@ -5,6 +5,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -39,8 +42,6 @@ const maxWindow = 8 << 20
 
 // openBody prepares the body of a request to be read: unpacked where it is
 // compressed, and bounded both packed and unpacked.
-//
-// The body must not be closed: see unclosed.
 func openBody(w http.ResponseWriter, r *http.Request, most int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	var plain io.Reader
@@ -65,18 +66,90 @@ func openBody(w http.ResponseWriter, r *http.Request, most int64) error {
 			"A request body with Content-Encoding %q can't be read; send it as it is, or as one of %s.", encoding, acceptedEncodings)
 	}
 	r.Header.Del("Content-Encoding")
-	r.Body = http.MaxBytesReader(w, unclosed{plain}, most)
+	r.Body = http.MaxBytesReader(w, io.NopCloser(plain), most)
 	return nil
 }
 
-// unclosed is a client's body that nobody closes but the server. Behind
-// Caddy's own reader, net/http takes a body that was closed for one that was
-// read, and what is left of it for the next request: whoever can write a body
-// could then write requests in the name of others, where connections are shared.
-// The proxy closes the body when the router answers before it has all of it.
-type unclosed struct{ io.Reader }
+// clientBody is the body of a client's request as the handlers behind us get it.
+// The router's transport reads it in a goroutine of its own, which goes on when
+// the router has answered early.
+//
+// Close ends reading, but it doesn't close the client's body: nobody does but
+// the server. Behind Caddy's own reader, net/http takes a body that was closed
+// for one that was read, and what is left of it for the next request: whoever can
+// write a body could then write requests in the name of others, where connections
+// are shared. The proxy closes the body when the router answers before it has all
+// of it.
+type clientBody struct {
+	body    io.Reader
+	reading sync.Mutex // held by the Read in flight
+	ended   atomic.Bool
+}
 
-func (unclosed) Close() error { return nil }
+func (b *clientBody) Read(p []byte) (int, error) {
+	b.reading.Lock()
+	defer b.reading.Unlock()
+	if b.ended.Load() {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.body.Read(p)
+}
+
+// Close doesn't wait for a Read in flight: a client that is silent would keep the
+// transport from reporting that the router is gone.
+func (b *clientBody) Close() error {
+	b.ended.Store(true)
+	return nil
+}
+
+// lastRead is how long a Read in flight may still take when nobody wants the
+// body any more. A client that is sending ends it by itself within that time, and
+// keeps its connection.
+const lastRead = 500 * time.Millisecond
+
+// release ends reading and returns when no Read is in flight. It is for the end
+// of the handler, after which a request's body may not be touched: Caddy then
+// reads from its own reader how much it was, for the access log.
+//
+// A Read that waits for a silent client is ended by a deadline. HTTP/2 and HTTP/3
+// keep that to the request. On HTTP/1 it is the connection's, which is closed after
+// the reply. Without the deadline, net/http would wait for the Read itself.
+func (b *clientBody) release(w http.ResponseWriter) {
+	b.ended.Store(true)
+	if b.reading.TryLock() {
+		b.reading.Unlock()
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		b.reading.Lock()
+		defer b.reading.Unlock()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return
+	case <-time.After(lastRead):
+	}
+	closeAfterReply(w)
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // without one, Caddy's own idle timeout ends it
+	<-done
+}
+
+// closeAfterReply makes net/http close a connection of HTTP/1 after the reply,
+// whether or not the reply's header was sent: in full duplex it would otherwise
+// take the rest of a body whose reading a deadline ended for the next request. A
+// body beyond its limit is net/http's own reason to do so.
+func closeAfterReply(w http.ResponseWriter) {
+	for {
+		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			break
+		}
+		w = u.Unwrap()
+	}
+	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
+}
 
 // bodyError says what an error of reading the body means.
 func bodyError(err error) error {

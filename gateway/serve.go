@@ -18,6 +18,11 @@ import (
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, router http.Handler) {
 	rw := g.newReplyWriter(w, r)
 	rw.cors = g.cors
+	if r.Body != nil && r.Body != http.NoBody {
+		body := &clientBody{body: r.Body}
+		r.Body = body
+		defer body.release(w) // last: it may end the request's context
+	}
 	defer g.observe(rw, r) // panics pass through here
 	err := g.serve(rw, r, router)
 	if err != nil {
@@ -97,7 +102,6 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 			return err
 		}
 	}
-	r.Body = unclosed{r.Body}
 	seen.begin(stageRouter)
 	return g.passOn(w, r, router, who)
 }
