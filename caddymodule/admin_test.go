@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,12 +38,7 @@ type operated struct {
 
 func operate(t *testing.T, o options) *operated {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	o.admin = free.Addr().String()
-	_ = free.Close()
+	o.admin = freeAddress(t)
 	return &operated{site: start(t, o), admin: o.admin}
 }
 

@@ -135,22 +135,16 @@ func clusterURL(servers []*server) string {
 // for dead that are silent for timeout.
 func startMember(t *testing.T, timeout time.Duration) *server {
 	t.Helper()
-	bus, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := start(t, "--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(bus),
+	return start(t, "--cluster-enabled", "yes", "--cluster-port", otherPort,
 		"--cluster-node-timeout", fmt.Sprint(timeout.Milliseconds()),
 		"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1") // they only make it slower
-	s.bus = bus
-	return s
 }
 
 // meet makes a server known to members, and them to it.
 func meet(t *testing.T, s *server, members []*server) {
 	t.Helper()
 	for _, m := range members {
-		if err := m.client(t).Do(context.Background(), "CLUSTER", "MEET", "127.0.0.1", s.port, s.bus).Err(); err != nil {
+		if err := m.client(t).Do(context.Background(), "CLUSTER", "MEET", "127.0.0.1", s.port, s.other).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

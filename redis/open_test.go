@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backstory-proxy/backstory/internal/porttest"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -23,7 +24,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		}
 		return forward()
 	})
-	port, err := freePort()
+	port, err := porttest.Next()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,12 +52,8 @@ func certificates(t *testing.T) (cert, key string) {
 
 func TestTLS(t *testing.T) {
 	cert, key := certificates(t)
-	port, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	start(t, "--tls-port", fmt.Sprint(port), "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
-	host := fmt.Sprintf("rediss://127.0.0.1:%d", port)
+	s := start(t, "--tls-port", otherPort, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert)
+	host := fmt.Sprintf("rediss://127.0.0.1:%d", s.other)
 	smoke(t, host+"?ca="+cert+"&cert="+cert+"&key="+key, Options{})
 	if _, err := Open(context.Background(), host, Options{NoFiles: true}); err == nil {
 		t.Error("a certificate of nobody's was accepted")

@@ -7,7 +7,9 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,26 +17,54 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
 
+	"github.com/backstory-proxy/backstory/internal/porttest"
 	"github.com/backstory-proxy/backstory/store"
 )
 
 // server is a redis-server of the tests' own.
 type server struct {
 	port    int
-	bus     int // the port of a Cluster's own messages
+	other   int // stands for otherPort
 	process *exec.Cmd
-	output  *bytes.Buffer
-	stopped sync.Once
+	output  output
+	ended   chan struct{}
 }
+
+// otherPort is an argument in whose place launch puts a second port: of TLS, or of
+// a Cluster's own messages.
+const otherPort = "OTHER PORT"
 
 func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 func (s *server) url() string  { return "redis://" + s.addr() }
 
 func (s *server) stop() {
-	s.stopped.Do(func() {
-		_ = s.process.Process.Kill()
-		_ = s.process.Wait()
-	})
+	_ = s.process.Process.Kill()
+	<-s.ended
+}
+
+// output is what a server writes.
+type output struct {
+	mu     sync.Mutex
+	text   bytes.Buffer
+	listen bool          // the server has said that it does
+	ready  chan struct{} // closed then
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Write(p)
+	if !o.listen && (bytes.Contains(o.text.Bytes(), []byte("Ready to accept connections")) || bytes.Contains(o.text.Bytes(), []byte("Sentinel ID is"))) {
+		o.listen = true
+		close(o.ready)
+	}
+	return len(p), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // client speaks to the server until the test ends.
@@ -44,50 +74,54 @@ func (s *server) client(t testing.TB) *goredis.Client {
 	return c
 }
 
-// freePort returns a port that nobody listens on, low enough that Redis' bus
-// port has room above it.
-func freePort() (int, error) {
-	for range 100 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return 0, err
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		if err := l.Close(); err != nil {
-			return 0, err
-		}
-		if port < 55_000 {
-			return port, nil
-		}
-	}
-	return 0, fmt.Errorf("no free port below 55000")
-}
-
-// launch starts a redis-server in a folder, with arguments as on its command line.
+// launch starts a redis-server in a folder, with arguments as on its command
+// line. Where another program has taken one of its ports it gets others.
 func launch(folder string, args ...string) (*server, error) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	for {
+		s, err := launchOnce(binary, folder, args)
+		if err == nil || !strings.Contains(err.Error(), "Address already in use") {
+			return s, err
+		}
+	}
+}
+
+func launchOnce(binary, folder string, args []string) (*server, error) {
+	port, err := porttest.Next()
 	if err != nil {
 		return nil, err
 	}
-	all := append(args, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "")
-	s := &server{port: port, process: exec.Command(binary, all...), output: new(bytes.Buffer)}
-	s.process.Stdout, s.process.Stderr = s.output, s.output
+	other, err := porttest.Next()
+	if err != nil {
+		return nil, err
+	}
+	all := append(slices.Clone(args), "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "")
+	for i := range all {
+		if all[i] == otherPort {
+			all[i] = strconv.Itoa(other)
+		}
+	}
+	s := &server{port: port, other: other, process: exec.Command(binary, all...), output: output{ready: make(chan struct{})}, ended: make(chan struct{})}
+	s.process.Stdout, s.process.Stderr = &s.output, &s.output
 	if err := s.process.Start(); err != nil {
 		return nil, err
 	}
-	for range 500 {
-		c, err := net.Dial("tcp", s.addr())
-		if err == nil {
-			return s, c.Close()
-		}
-		time.Sleep(10 * time.Millisecond)
+	go func() {
+		_ = s.process.Wait()
+		close(s.ended)
+	}()
+	// That somebody answers at the port wouldn't say that it is this server.
+	select {
+	case <-s.output.ready:
+		return s, nil
+	case <-s.ended:
+	case <-time.After(30 * time.Second):
+		s.stop()
 	}
-	s.stop()
-	return nil, fmt.Errorf("redis-server doesn't start: %s", s.output)
+	return nil, fmt.Errorf("redis-server doesn't start: %s", &s.output)
 }
 
 // needServer skips the test where there is to be no Redis, and fails it where
