@@ -32,14 +32,6 @@ type Reply struct {
 	Body   []byte
 }
 
-// CallerFunc is a Caller made of a function.
-type CallerFunc func(ctx context.Context, method, path string, body []byte) (Reply, error)
-
-// Call calls f.
-func (f CallerFunc) Call(ctx context.Context, method, path string, body []byte) (Reply, error) {
-	return f(ctx, method, path, body)
-}
-
 // Embedder turns texts into vectors of unit length. Implementations are safe
 // for concurrent use.
 type Embedder interface {

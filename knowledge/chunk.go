@@ -79,13 +79,6 @@ func (k *chunker) document(d *Document) {
 	k.packer.held, k.packer.fresh, k.packer.tokens = nil, 0, 0
 }
 
-// Chunks cuts the document into passages; none is longer than c.Size by count.
-func (d Document) Chunks(c Chunking, count func(string) int) []store.Chunk {
-	var chunks []store.Chunk
-	newChunker(c, count, func(chunk store.Chunk) { chunks = append(chunks, chunk) }).document(&d)
-	return chunks
-}
-
 // add takes the next piece, and closes the passage under way where it doesn't
 // fit, where a page or a sheet begins, or where a section begins and there is
 // enough for a passage: a passage is cited by the place of its beginning, and a

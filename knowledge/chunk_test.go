@@ -29,7 +29,7 @@ func cut(t testing.TB, name, text string, c Chunking) []store.Chunk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chunks := doc.Chunks(c, words)
+	chunks := chunksOf(doc, c, words)
 	check(t, doc, c, words, chunks)
 	return chunks
 }
@@ -44,6 +44,12 @@ func readDocument(name, text string) (Document, error) {
 	})
 	d.Text = b.String()
 	return d, err
+}
+
+// chunksOf cuts a document.
+func chunksOf(doc Document, c Chunking, count func(string) int) (chunks []store.Chunk) {
+	newChunker(c, count, func(chunk store.Chunk) { chunks = append(chunks, chunk) }).document(&doc)
+	return chunks
 }
 
 // check tests what holds for every document: no passage is too long, they are
@@ -232,7 +238,7 @@ func FuzzReadAndChunk(f *testing.F) {
 		}
 		for _, count := range []func(string) int{words, func(s string) int { return len(s) }} {
 			c := Chunking{Size: max(minSize, int(size)), Overlap: int(overlap)}
-			check(t, doc, c, count, doc.Chunks(c, count))
+			check(t, doc, c, count, chunksOf(doc, c, count))
 		}
 	})
 }

@@ -7,12 +7,3 @@
 // texts to embed.Embedder; nothing else leaves the package, and nothing is
 // kept in it.
 package knowledge
-
-import "github.com/backstory-proxy/backstory/knowledge/terms"
-
-// Terms returns the normalised words of a text as they are indexed: see
-// terms.Of.
-func Terms(text string) []string { return terms.Of(text) }
-
-// Query returns the words to search for: see terms.Query.
-func Query(text string) []string { return terms.Query(text) }

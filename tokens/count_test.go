@@ -83,17 +83,6 @@ func TestLongSIsAnS(t *testing.T) {
 	}
 }
 
-func TestCountBytesEqualsCount(t *testing.T) {
-	for _, text := range []string{"", "x", "Hello, Wörld! 中文 \xff"} {
-		if got, want := O200K().CountBytes([]byte(text)), O200K().Count(text); got != want {
-			t.Errorf("CountBytes(%q) = %d, want %d", text, got, want)
-		}
-	}
-	if O200K().CountBytes(nil) != 0 {
-		t.Error("nil bytes have tokens")
-	}
-}
-
 func TestCountDoesNotAllocate(t *testing.T) {
 	texts := map[string]string{
 		"english": sample(t, "english", 8<<10),
@@ -108,8 +97,7 @@ func TestCountDoesNotAllocate(t *testing.T) {
 				continue // under the race detector sync.Pool drops items at random
 			}
 			p.Count(text) // fills the pool
-			bytes := []byte(text)
-			if n := testing.AllocsPerRun(100, func() { p.Count(text); p.CountBytes(bytes) }); n != 0 {
+			if n := testing.AllocsPerRun(100, func() { p.Count(text) }); n != 0 {
 				t.Errorf("%s: %s: %v allocations", p.Name(), name, n)
 			}
 		}

@@ -53,12 +53,6 @@ func (e *Encoding) Count(text string) int {
 	return n
 }
 
-// CountBytes is Count for bytes. It doesn't copy them, and doesn't keep them;
-// they mustn't change during the call.
-func (e *Encoding) CountBytes(text []byte) int {
-	return e.Count(unsafe.String(unsafe.SliceData(text), len(text)))
-}
-
 // piece counts the tokens of the scanner's current piece.
 func (e *Encoding) piece(s *scanner, w *workspace) int {
 	if !s.valid && !utf8.ValidString(s.text[s.start:s.end]) {

@@ -62,9 +62,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// ErrNoText says that a file holds nothing to read.
-var ErrNoText = &Error{Message: "the file holds no text"}
-
 // unreadable makes the Error of a file that is broken in some way.
 func unreadable(format string, args ...any) *Error {
 	return &Error{Message: fmt.Sprintf(format, args...)}
@@ -209,7 +206,7 @@ func noText(name string) error {
 	case pdf.name:
 		return unreadable("the PDF holds no text, only images perhaps: a scan has to go through text recognition (OCR) first")
 	case text.name:
-		return ErrNoText
+		return unreadable("the file holds no text")
 	}
 	return unreadable("the file, %s, holds no text", article(name))
 }
