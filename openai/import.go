@@ -137,18 +137,5 @@ func (m *Message) without(dropped func(name string) bool) Message {
 	if !found {
 		return *m
 	}
-	b := append(make([]byte, 0, len(m.JSON)), '{')
-	root.ForEach(func(key, v gjson.Result) bool {
-		if dropped(key.String()) {
-			return true
-		}
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(b, key.Raw...)
-		b = append(b, ':')
-		b = append(b, v.Raw...)
-		return true
-	})
-	return ParseMessage(append(b, '}'))
+	return ParseMessage(less(root, func(name string, _ gjson.Result) bool { return dropped(name) }))
 }

@@ -101,19 +101,7 @@ func withoutEmptyCalls(message gjson.Result) []byte {
 	if calls := message.Get("tool_calls"); !isEmptyArray(calls) {
 		return []byte(message.Raw)
 	}
-	b := []byte{'{'}
-	message.ForEach(func(key, v gjson.Result) bool {
-		if key.Str == "tool_calls" && isEmptyArray(v) {
-			return true
-		}
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(append(b, key.Raw...), ':')
-		b = append(b, v.Raw...)
-		return true
-	})
-	return append(b, '}')
+	return less(message, func(name string, v gjson.Result) bool { return name == "tool_calls" && isEmptyArray(v) })
 }
 
 func isEmptyArray(v gjson.Result) bool { return v.IsArray() && !v.Get("0").Exists() }
