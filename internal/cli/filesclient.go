@@ -115,7 +115,7 @@ func (c *filesClient) refused(status int, text []byte) error {
 		return &apiError{status, fmt.Sprintf("%s answered with status %d", c.base, status)}
 	}
 	if status == http.StatusUnauthorized && c.router == "" {
-		told.Error.Message += " (ROUTER_API_KEY is not set, and the service key was sent alone.)"
+		told.Error.Message += " (ROUTER_API_KEY is not set, and the service key was sent alone. Set it to the model router's key; the demo router takes any.)"
 	}
 	return &apiError{status, told.Error.Message}
 }
