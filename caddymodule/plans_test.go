@@ -286,7 +286,7 @@ func TestUsageTellsTheCallerItsPlan(t *testing.T) {
 	if until := time.Until(time.Unix(r.get("requests.resets_at").Int(), 0)); until < 50*time.Second || until > 62*time.Second {
 		t.Errorf("the rate resets in %s", until)
 	}
-	if r := s.post(tiny, "/usage", "{}"); r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != "GET" {
+	if r := s.post(tiny, "/usage", "{}"); r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != "GET, HEAD" {
 		t.Errorf("status %d", r.status)
 	}
 	if r := s.do(s.request("GET", "/usage", "wrong", nil)); r.status != http.StatusUnauthorized {

@@ -23,17 +23,17 @@ func (g *Gateway) files(w *replyWriter, r *http.Request, router http.Handler, wh
 	switch {
 	case rest == "" && r.Method == http.MethodPost:
 		return g.upload(w, r, router, who)
-	case rest == "" && r.Method == http.MethodGet:
+	case rest == "" && reads(r):
 		return g.listFiles(w, r, who)
 	case rest == "search" && r.Method == http.MethodPost:
 		return g.searchFiles(w, r, router, who)
 	case rest == "":
-		return notAllowed(w, r, "GET, POST")
-	case nested && sub == "content" && r.Method == http.MethodGet:
+		return notAllowed(w, r, "GET, HEAD, POST")
+	case nested && sub == "content" && reads(r):
 		return g.content(w, r, who, id)
 	case nested && sub == "reindex":
 		return g.reindex(w, r, router, who, id)
-	case !nested && r.Method == http.MethodGet:
+	case !nested && reads(r):
 		f, err := g.shared.File(r.Context(), who.scope, id)
 		if err != nil {
 			return noSuchFile(err, id)
@@ -47,8 +47,12 @@ func (g *Gateway) files(w *replyWriter, r *http.Request, router http.Handler, wh
 	case nested && sub != "content":
 		return noSuchPath(r)
 	}
-	return notAllowed(w, r, "GET, DELETE")
+	return notAllowed(w, r, "DELETE, GET, HEAD")
 }
+
+// reads reports whether a request asks for what there is. The server keeps the
+// body from the reply to a HEAD.
+func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
 func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
 	w.Header().Set("Allow", allowed)

@@ -85,12 +85,12 @@ func (g *Gateway) sessions(w *replyWriter, r *http.Request, who caller, path str
 	}
 	nested := sub != ""
 	if id == "" && !nested {
-		if r.Method != http.MethodGet {
-			return notAllowed(w, r, "GET")
+		if !reads(r) {
+			return notAllowed(w, r, "GET, HEAD")
 		}
 		return g.ListSessions(w, r, who.scope)
 	}
-	if r.Method == http.MethodGet {
+	if reads(r) {
 		if err := g.shared.catchUp(r.Context(), who.scope, id); err != nil {
 			return err
 		}
@@ -98,16 +98,16 @@ func (g *Gateway) sessions(w *replyWriter, r *http.Request, who caller, path str
 	switch {
 	case nested && sub != "messages":
 		return noSuchPath(r)
-	case nested && r.Method == http.MethodGet:
+	case nested && reads(r):
 		return g.Messages(w, r, who.scope, id)
 	case nested:
-		return notAllowed(w, r, "GET, POST")
-	case r.Method == http.MethodGet:
+		return notAllowed(w, r, "GET, HEAD, POST")
+	case reads(r):
 		return g.Session(w, r, who.scope, id)
 	case r.Method == http.MethodDelete:
 		return g.DeleteSession(w, r, who.scope, id)
 	}
-	return notAllowed(w, r, "GET, DELETE")
+	return notAllowed(w, r, "DELETE, GET, HEAD")
 }
 
 // sessionOf reads the id and what follows it from the path of a request.
