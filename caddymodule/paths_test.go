@@ -34,3 +34,40 @@ func TestHeadWorksWhereGetDoes(t *testing.T) {
 		t.Errorf("HEAD where there is no GET: status %d", r.status)
 	}
 }
+
+func TestOneSlashTooManyIsForgiven(t *testing.T) {
+	upstream := newFake(t)
+	var asked []string
+	upstream.other = func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.Method+" "+r.URL.Path) }
+	s := start(t, options{upstream: upstream.URL})
+	s.ok(s.post(acme, "/chat/completions/", chatBody("I am Ada", `"sessionId":"s"`)))
+	if got := upstream.last(t).path; got != "/v1/chat/completions" {
+		t.Errorf("the router was asked for %s", got)
+	}
+	if r := s.ok(s.post(acme, "/chat/completions/preview/", chatBody("who am I?", `"sessionId":"s"`))); r.get("messages.#").Int() != 3 || upstream.count() != 1 {
+		t.Errorf("preview %s", r.body)
+	}
+	s.chat(acme, "hi", `"sessionId":"a/"`)
+	file := s.ok(s.upload(acme, "a.md", "The library opens at nine.")).get("id").Str
+	for path, object := range map[string]string{
+		"/files/": "list", "/files/" + file + "/": "file", "/usage/": "usage",
+		"/sessions/": "list", "/sessions/s/": "session", "/sessions/s/messages/": "list",
+		"/sessions/a%2F": "session", "/sessions/a%2F/": "session", "/sessions/a%2F/messages/?order=asc": "list",
+	} {
+		if r := s.ok(s.get(acme, path)); r.get("object").Str != object {
+			t.Errorf("%s: %s", path, r.body)
+		}
+	}
+	s.ok(s.get(acme, "/files/"+file+"/content/"))
+	s.ok(s.post(acme, "/files/search/", `{"query":"library"}`))
+	s.ok(s.post(acme, "/sessions/s/messages/", `{"messages":[{"role":"user","content":"hi"}]}`))
+
+	// What isn't ours is the router's to judge.
+	asked = nil
+	for _, path := range []string{"/models/", "/chat/completions/"} {
+		s.ok(s.get(acme, path))
+	}
+	if len(asked) != 2 || asked[0] != "GET /v1/models/" || asked[1] != "GET /v1/chat/completions/" {
+		t.Errorf("the router was asked for %q", asked)
+	}
+}

@@ -50,6 +50,7 @@ const (
 
 func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) error {
 	seen := &w.seen
+	forgiveSlash(r)
 	seen.endpoint = endpointOf(r)
 	if g.cors != nil && isPreflight(r) {
 		preflight(w, r)
@@ -104,6 +105,24 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 	}
 	seen.begin(stageRouter)
 	return g.passOn(w, r, router, who)
+}
+
+// forgiveSlash takes a slash too many off the end of a path of ours.
+func forgiveSlash(r *http.Request) {
+	escaped, ok := strings.CutSuffix(r.URL.EscapedPath(), "/")
+	if !ok {
+		return
+	}
+	u := *r.URL
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	if u.RawPath != "" {
+		u.RawPath = escaped
+	}
+	ours := u.Path == usagePath || strings.HasPrefix(u.Path, "/files/") || strings.HasPrefix(u.Path, "/sessions/") ||
+		isChat(u.Path) && r.Method == http.MethodPost
+	if ours {
+		r.URL = &u
+	}
 }
 
 func isChat(path string) bool {
