@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/backstory-proxy/backstory/caddymodule"
+	"github.com/backstory-proxy/backstory/internal/redistest"
 	"github.com/backstory-proxy/backstory/redis"
 	"github.com/backstory-proxy/backstory/sqlite"
 	"github.com/backstory-proxy/backstory/store"
@@ -350,10 +351,10 @@ func TestTheJournalsPlace(t *testing.T) {
 
 func TestTheJournalOutlivesAKillAndTheStore(t *testing.T) {
 	upstream := newFake(t)
-	server := newRedis(t)
+	server := redistest.Start(t)
 	journal := filepath.Join(t.TempDir(), "journal.db")
 	o := processOptions{
-		upstream: upstream.URL, store: "redis " + server.url + " {\nfiles off\n}", app: "journal " + journal,
+		upstream: upstream.URL, store: "redis " + server.URL + " {\nfiles off\n}", app: "journal " + journal,
 		admin: "off", address: freeAddress(t),
 	}
 	s, process := startProcessWith(t, o)
@@ -365,7 +366,7 @@ func TestTheJournalOutlivesAKillAndTheStore(t *testing.T) {
 	down := make(chan struct{})
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
 		if arrived.Add(1) == 2 {
-			server.kill()
+			server.Kill()
 			close(down)
 		}
 		<-down
@@ -384,8 +385,8 @@ func TestTheJournalOutlivesAKillAndTheStore(t *testing.T) {
 	}
 	_ = process.Wait()
 
-	server.start()
-	db, err := redis.Open(t.Context(), server.url, redis.Options{NoFiles: true})
+	server.Restart()
+	db, err := redis.Open(t.Context(), server.URL, redis.Options{NoFiles: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,20 +436,20 @@ func TestTheJournalKnowsAStoreByItsData(t *testing.T) {
 
 func TestTheJournalIsReplayedWhenRedisIsBack(t *testing.T) {
 	upstream := newFake(t)
-	server := newRedis(t)
+	server := redistest.Start(t)
 	s := start(t, options{
-		upstream: upstream.URL, store: "redis " + server.url + " {\nfiles off\n}", site: "handle /metrics {\nmetrics\n}",
+		upstream: upstream.URL, store: "redis " + server.URL + " {\nfiles off\n}", site: "handle /metrics {\nmetrics\n}",
 	})
 	s.chat(acme, "one", `"sessionId":"s"`)
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
-		server.kill()
+		server.Kill()
 		writeEvents(w, delta("ok"), finished, done)
 	})
 	notTold(t, s.chat(acme, "two", `"sessionId":"s","stream":true`))
 	if n := s.waits(); n != 1 {
 		t.Errorf("%v exchanges wait, want 1", n)
 	}
-	server.start()
+	server.Restart()
 	eventually(t, "it is replayed by itself", func() bool { return s.waits() == 0 })
 	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\nuser: two\nassistant: ok\n" {
 		t.Errorf("the session holds\n%s", got)

@@ -3,10 +3,7 @@ package caddymodule_test
 import (
 	"crypto/sha256"
 	"fmt"
-	"net"
 	"net/http"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -14,64 +11,16 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/backstory-proxy/backstory/internal/redistest"
 	"github.com/backstory-proxy/backstory/redis"
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// startRedis runs a redis-server and returns its URL. The servers of most
-// distributions have no search module: sites on it do without files.
+// startRedis runs a redis-server and returns its URL. Sites on it do without
+// files.
 func startRedis(t *testing.T) string {
 	t.Helper()
-	return newRedis(t).url
-}
-
-func newRedis(t *testing.T) *redisServer {
-	t.Helper()
-	server, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("BACKSTORY_TEST_NO_REDIS") != "" {
-			t.Skip("there is no redis-server, as BACKSTORY_TEST_NO_REDIS says")
-		}
-		t.Fatal("there is no redis-server: apt-get install redis-server, or set BACKSTORY_TEST_NO_REDIS=1")
-	}
-	host, port, _ := net.SplitHostPort(freeAddress(t))
-	r := &redisServer{t: t, address: net.JoinHostPort(host, port), url: "redis://" + net.JoinHostPort(host, port)}
-	// What it acknowledged is still there when it is killed and started again.
-	r.args = []string{server, "--bind", host, "--port", port, "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--dir", t.TempDir()}
-	t.Cleanup(r.kill)
-	r.start()
-	return r
-}
-
-// redisServer is a server that a test can stop and start.
-type redisServer struct {
-	t            *testing.T
-	url, address string
-	args         []string
-	cmd          *exec.Cmd // nil: it is down
-}
-
-func (r *redisServer) start() {
-	r.t.Helper()
-	r.cmd = exec.Command(r.args[0], r.args[1:]...)
-	if err := r.cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	eventually(r.t, "redis-server listens", func() bool {
-		c, err := net.Dial("tcp", r.address)
-		if err == nil {
-			_ = c.Close()
-		}
-		return err == nil
-	})
-}
-
-func (r *redisServer) kill() {
-	if r.cmd != nil {
-		_ = r.cmd.Process.Kill()
-		_ = r.cmd.Wait()
-		r.cmd = nil
-	}
+	return redistest.Start(t).URL
 }
 
 // twoProxies are two processes on one Redis.
