@@ -1,15 +1,19 @@
 package caddymodule_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -182,4 +186,95 @@ func logLine(s *site, message, field, value string) gjson.Result {
 		}
 	}
 	return gjson.Result{}
+}
+
+// OpenAI's realtime API speaks over a WebSocket.
+func TestAnUpgradedConnectionPassesThrough(t *testing.T) {
+	upstream := newFake(t)
+	upstream.other = func(w http.ResponseWriter, _ *http.Request) {
+		conn, in, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		said, _ := in.ReadString('\n')
+		_, _ = io.WriteString(conn, "heard "+said)
+	}
+	s := start(t, options{upstream: upstream.URL})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.root, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_, _ = io.WriteString(conn, "GET /api/v1/realtime?model=x HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Authorization: Bearer k\r\nserviceKey: "+acme+"\r\n\r\nhello\n")
+	in := bufio.NewReader(conn)
+	res, err := http.ReadResponse(in, nil)
+	if err != nil || res.StatusCode != http.StatusSwitchingProtocols {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if got, err := in.ReadString('\n'); got != "heard hello\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	// Caddy must not stop while the proxy still holds the connection: its own
+	// closing of such races with what it copies.
+	_, _ = io.Copy(io.Discard, in)
+	eventually(t, "the connection has ended", func() bool { return strings.Contains(s.logged(), `"status":101`) })
+}
+
+// TestTenThousandEventsDifferByOneField streams the same reply through plain
+// Caddy and through Backstory.
+func TestTenThousandEventsDifferByOneField(t *testing.T) {
+	upstream := newFake(t)
+	const n = 10_000
+	var sent bytes.Buffer
+	sent.WriteString(": OPENROUTER PROCESSING\r\n\r\n")
+	for i := range n {
+		switch {
+		case i%500 == 499:
+			sent.WriteString(": still here\n\n")
+		case i%700 == 0:
+			fmt.Fprintf(&sent, "id: %d\r\ndata: {\"id\":\"c\",\"choices\":[{\"index\":1,\"delta\":\rdata: {\"reasoning\":\"é😀\"}}], \"x\" : 1.0}\n\n", i)
+		default:
+			sent.WriteString(delta("word " + strconv.Itoa(i) + " é😀"))
+		}
+	}
+	sent.WriteString(finished + `data: {"choices":[],"usage":{"total_tokens":3}}` + "\n\n" + done)
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		rest := sent.Bytes()
+		for size := 1; len(rest) > 0; size = size*7%4093 + 1 { // split anywhere
+			_, _ = w.Write(rest[:min(size, len(rest))])
+			rest = rest[min(size, len(rest)):]
+		}
+	})
+	s := start(t, options{upstream: upstream.URL, site: "handle_path /plain/* {\nrewrite * /v1{uri}\nreverse_proxy " + upstream.URL + "\n}"})
+	body := chatBody("hi", `"stream":true,"sessionId":"s"`)
+	ours := s.ok(s.post(acme, "/chat/completions", body))
+	r := s.request("POST", "", acme, strings.NewReader(body))
+	r.URL.Path = "/plain/chat/completions"
+	plain := s.ok(s.do(r))
+	if plain.body != sent.String() {
+		t.Fatal("plain Caddy didn't pass the stream as it was")
+	}
+
+	at := strings.Index(ours.body, `"_metadata":`)
+	if at < 0 {
+		t.Fatal("no _metadata")
+	}
+	field := `"_metadata":` + gjson.Get(ours.body[strings.LastIndexByte(ours.body[:at], '{'):], "_metadata").Raw + ","
+	if got := ours.body[:at] + strings.TrimPrefix(ours.body[at:], field); got != plain.body {
+		i := 0
+		for i < min(len(got), len(plain.body)) && got[i] == plain.body[i] {
+			i++
+		}
+		t.Fatalf("they differ at byte %d: %.80q, plain %.80q", i, got[i:], plain.body[i:])
+	}
+	if events := strings.Count(plain.body, "\n\n"); events < n {
+		t.Errorf("only %d events", events)
+	}
+	t.Logf("%d events in %d bytes, the same but for %d bytes: %s", strings.Count(plain.body, "\n\n"), len(plain.body), len(field), field)
 }

@@ -325,3 +325,26 @@ func (notifyHandler) ServeHTTP(w http.ResponseWriter, r *http.Request, next cadd
 	}
 	return next.ServeHTTP(w, r)
 }
+
+func TestARunningStreamOutlivesAReload(t *testing.T) {
+	upstream := newFake(t)
+	more := make(chan struct{})
+	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
+		writeEvents(w, delta("before "))
+		<-more
+		writeEvents(w, delta("after"), finished, done)
+	})
+	o := options{upstream: upstream.URL, store: "sqlite " + filepath.Join(t.TempDir(), "b.db")}
+	s := start(t, o)
+	e := s.stream(acme, "hi", `"sessionId":"s"`)
+	e.until("before")
+	s.load(options{upstream: upstream.URL}) // the first store is given up by the configuration
+	close(more)
+	e.until("[DONE]")
+	s.load(o)
+	upstream.replyWith(nil)
+	s.chat(acme, "next", `"sessionId":"s"`)
+	if want := "user: hi\nassistant: before after\nuser: next\n"; upstream.last(t).said() != want {
+		t.Errorf("the router got\n%s", upstream.last(t).said())
+	}
+}

@@ -1,8 +1,7 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -10,6 +9,7 @@ import (
 )
 
 func TestAStreamCarriesMetadataOnItsFirstChunk(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	sent := []string{
 		": OPENROUTER PROCESSING\n\n",
@@ -42,6 +42,7 @@ func TestAStreamCarriesMetadataOnItsFirstChunk(t *testing.T) {
 }
 
 func TestWordsArriveAtOnce(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	more := make(chan struct{})
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
@@ -61,6 +62,7 @@ func TestWordsArriveAtOnce(t *testing.T) {
 }
 
 func TestTheNextRequestSeesWhatTheStreamSaid(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	hang := make(chan struct{})
@@ -81,6 +83,7 @@ func TestTheNextRequestSeesWhatTheStreamSaid(t *testing.T) {
 }
 
 func TestAStreamThatTheClientLeavesIsKept(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		events []string
 		until  string
@@ -124,6 +127,7 @@ func TestAStreamThatTheClientLeavesIsKept(t *testing.T) {
 }
 
 func TestAStreamThatTheRouterBreaksIsNotKept(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"torn": func(w http.ResponseWriter) {
 			writeEvents(w, delta("half"))
@@ -155,6 +159,7 @@ func TestAStreamThatTheRouterBreaksIsNotKept(t *testing.T) {
 }
 
 func TestAStreamWithoutDoneIsKeptWhenItFinished(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) { writeEvents(w, delta("all"), finished) })
 	s := start(t, options{upstream: upstream.URL})
@@ -167,6 +172,7 @@ func TestAStreamWithoutDoneIsKeptWhenItFinished(t *testing.T) {
 }
 
 func TestARetryReplacesWhatWasNeverDelivered(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.chat(acme, "hi", `"sessionId":"s"`)
@@ -177,28 +183,5 @@ func TestARetryReplacesWhatWasNeverDelivered(t *testing.T) {
 	s.chat(acme, "hi", `"sessionId":"s"`) // the same words again, and no retry
 	if n := s.get(acme, "/sessions/s").get("messages").Int(); n != 4 {
 		t.Errorf("the session holds %d messages, want 4", n)
-	}
-}
-
-func TestARunningStreamOutlivesAReload(t *testing.T) {
-	upstream := newFake(t)
-	more := make(chan struct{})
-	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
-		writeEvents(w, delta("before "))
-		<-more
-		writeEvents(w, delta("after"), finished, done)
-	})
-	o := options{upstream: upstream.URL, store: "sqlite " + filepath.Join(t.TempDir(), "b.db")}
-	s := start(t, o)
-	e := s.stream(acme, "hi", `"sessionId":"s"`)
-	e.until("before")
-	s.load(options{upstream: upstream.URL}) // the first store is given up by the configuration
-	close(more)
-	e.until("[DONE]")
-	s.load(o)
-	upstream.replyWith(nil)
-	s.chat(acme, "next", `"sessionId":"s"`)
-	if want := "user: hi\nassistant: before after\nuser: next\n"; upstream.last(t).said() != want {
-		t.Errorf("the router got\n%s", upstream.last(t).said())
 	}
 }

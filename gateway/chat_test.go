@@ -1,4 +1,4 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"compress/gzip"
@@ -10,9 +10,12 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 func TestAReplyWithoutSessionAndFilesIsTheRouters(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	const odd = "{ \"choices\" : [ {\"index\":0,\n\"message\":{\"role\":\"assistant\",\"content\":\"é\\u00e9\"} } ],\"x\":1.0 }\n"
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
@@ -44,6 +47,7 @@ func TestAReplyWithoutSessionAndFilesIsTheRouters(t *testing.T) {
 }
 
 func TestTheExtensionNeverReachesTheRouter(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.ok(s.post(acme, "/chat/completions",
@@ -70,6 +74,7 @@ func TestTheExtensionNeverReachesTheRouter(t *testing.T) {
 }
 
 func TestInvalidRequestsNameTheParameter(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	for param, body := range map[string]string{
@@ -105,8 +110,9 @@ func TestInvalidRequestsNameTheParameter(t *testing.T) {
 }
 
 func TestABodyOverTheLimitIsRefused(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, app: "max_body 1KB"})
+	s := start(t, options{upstream: upstream.URL, adjust: func(o *gateway.Options) { o.MaxBody = 1000 }})
 	big := chatBody(strings.Repeat("x", 2000), "")
 	for name, body := range map[string]io.Reader{"announced": strings.NewReader(big), "chunked": io.MultiReader(strings.NewReader(big))} {
 		r := s.do(s.request("POST", "/chat/completions", acme, body))
@@ -117,6 +123,7 @@ func TestABodyOverTheLimitIsRefused(t *testing.T) {
 }
 
 func TestASessionRemembers(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	first := s.chat(acme, "I am Ada", `"sessionId":"s"`)
@@ -152,11 +159,11 @@ func TestASessionRemembers(t *testing.T) {
 }
 
 func TestMemorySurvivesARestart(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	o := options{upstream: upstream.URL, store: "sqlite " + filepath.Join(t.TempDir(), "b.db")}
+	o := options{upstream: upstream.URL, store: database(filepath.Join(t.TempDir(), "b.db"))}
 	s := start(t, o)
 	s.chat(acme, "I am Ada", `"sessionId":"s"`)
-	s.load(options{upstream: upstream.URL}) // another store: the first one is closed
 	s.load(o)
 	s.chat(acme, "who am I?", `"sessionId":"s"`)
 	if want := "user: I am Ada\nassistant: ok\nuser: who am I?\n"; upstream.last(t).said() != want {
@@ -165,6 +172,7 @@ func TestMemorySurvivesARestart(t *testing.T) {
 }
 
 func TestSaveToMemoryFalseReadsAndDoesNotSave(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.chat(acme, "one", `"sessionId":"s"`)
@@ -179,6 +187,7 @@ func TestSaveToMemoryFalseReadsAndDoesNotSave(t *testing.T) {
 }
 
 func TestAClientThatResendsItsHistoryGetsNothingTwice(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	history := ""
@@ -202,6 +211,7 @@ func TestAClientThatResendsItsHistoryGetsNothingTwice(t *testing.T) {
 }
 
 func TestTenantsNeverSeeEachOther(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.chat(acme, "acme's secret", `"sessionId":"same"`)
@@ -230,6 +240,7 @@ func TestTenantsNeverSeeEachOther(t *testing.T) {
 }
 
 func TestThePlansRateIsKept(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	for i := range 10 {
@@ -275,6 +286,7 @@ func (forever) Read(p []byte) (int, error) {
 }
 
 func TestADeadRouterIsABadGateway(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	upstream.Close()
 	s := start(t, options{upstream: upstream.URL})
@@ -293,6 +305,7 @@ func TestADeadRouterIsABadGateway(t *testing.T) {
 }
 
 func TestARoutersErrorPassesAndIsNotSaved(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	const body = `{"error":{"message":"no credit","code":402,"metadata":{"x":1}}}`
 	for _, status := range []int{200, 402, 429, 500} {
@@ -313,6 +326,7 @@ func TestARoutersErrorPassesAndIsNotSaved(t *testing.T) {
 }
 
 func TestAReplyThatBreaksOffIsAnErrorAndNotSaved(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
 		w.Header().Set("Content-Type", "application/json")
@@ -331,6 +345,7 @@ func TestAReplyThatBreaksOffIsAnErrorAndNotSaved(t *testing.T) {
 }
 
 func TestEverythingElsePassesThrough(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	upstream.other = func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -349,6 +364,7 @@ func TestEverythingElsePassesThrough(t *testing.T) {
 }
 
 func TestToolCallsAndTheirResultsStayTogether(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.ok(s.upload(acme, "weather.md", "The weather station of Lisbon is called Gago Coutinho."))
@@ -388,6 +404,7 @@ func TestToolCallsAndTheirResultsStayTogether(t *testing.T) {
 }
 
 func TestPreviewShowsWhatWouldBeSent(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.chat(acme, "I am Ada", `"sessionId":"s"`)
@@ -419,22 +436,8 @@ func TestPreviewShowsWhatWouldBeSent(t *testing.T) {
 	}
 }
 
-func TestHealthAndErrorsOfTheSite(t *testing.T) {
-	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL})
-	for path, status := range map[string]int{"/healthz": 200, "/readyz": 200, "/nowhere": 404} {
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", s.root+path, nil)
-		r := s.do(req)
-		if r.status != status || !gjson.Valid(r.body) {
-			t.Errorf("%s: status %d: %s", path, r.status, r.body)
-		}
-		if status == 404 && r.get("error.type").Str != "invalid_request_error" {
-			t.Errorf("%s: %s", path, r.body)
-		}
-	}
-}
-
 func TestSessionsAreListedReadAndDeleted(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	const odd = "a/b?c#d\"e f\u00e9%2F"
@@ -480,6 +483,7 @@ func TestSessionsAreListedReadAndDeleted(t *testing.T) {
 }
 
 func TestMessageIDsAreOurs(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.ok(s.post(acme, "/chat/completions",
@@ -494,6 +498,7 @@ func TestMessageIDsAreOurs(t *testing.T) {
 }
 
 func TestAReplyTooLargeToBeKeptSaysSo(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	text := strings.Repeat("0123456789abcdef", 33<<20/16)
 	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) { writeReply(w, text) })
@@ -505,6 +510,7 @@ func TestAReplyTooLargeToBeKeptSaysSo(t *testing.T) {
 }
 
 func TestInlineFilesAreWeighed(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	data := strings.Repeat("QUJD", 1<<20)
@@ -518,6 +524,7 @@ func TestInlineFilesAreWeighed(t *testing.T) {
 }
 
 func TestARouterThatCompressesIsStillUnderstood(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	upstream.replyWith(func(w http.ResponseWriter, r *http.Request, _ string) {
 		if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {

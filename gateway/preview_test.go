@@ -1,6 +1,8 @@
-package caddymodule_test
+package gateway_test
 
-import "github.com/tidwall/gjson"
+import (
+	"github.com/tidwall/gjson"
+)
 
 // addsUp checks that a preview's parts tell of all tokens of the prompt.
 func (s *site) addsUp(p reply) {
