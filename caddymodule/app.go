@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"go.uber.org/zap"
@@ -137,9 +136,6 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// uploadWait is 0, for the default; tests shorten it.
-var uploadWait time.Duration
-
 // gatewayOptions are those of the configuration.
 func (a *App) gatewayOptions() (o gateway.Options, err error) {
 	o = gateway.Options{
@@ -148,8 +144,7 @@ func (a *App) gatewayOptions() (o gateway.Options, err error) {
 		MaxBody: a.MaxBody, MaxFile: a.MaxFile, BareModels: a.BareModels,
 		SessionFrom: a.SessionFrom, Origins: a.CORS,
 		Embedder: a.embedder, Sandbox: readers, Logger: a.logger,
-		UploadWait: uploadWait,
-		RequestID:  requestID, Original: originalURL, Observe: logStats,
+		RequestID: requestID, Original: originalURL, Observe: logStats,
 	}
 	for name, p := range a.Plans {
 		o.Plans[name] = p.gateway()

@@ -154,14 +154,14 @@ func TestFilesCommandsWait(t *testing.T) {
 func TestFilesWithTheOperatorsRouterKey(t *testing.T) {
 	t.Setenv("BACKSTORY_TEST_ROUTER_KEY", operators)
 	upstream := newFake(t)
-	counted(upstream)
+	upstream.other = new(embeddings).ServeHTTP
 	o := options{
 		upstream: upstream.URL, store: "sqlite " + t.TempDir() + "/backstory.db",
 		app: "router_key {env.BACKSTORY_TEST_ROUTER_KEY}",
 	}
 	s := start(t, o)
 	dir := t.TempDir()
-	write(t, dir, map[string]string{"a.md": handbook(60), "b.md": "abba dada cafe"})
+	write(t, dir, map[string]string{"a.md": strings.Repeat("A customer is refunded within ten days of the return. ", 100), "b.md": "abba dada cafe"})
 	alone := []string{"ROUTER_API_KEY="}
 	if _, told, status := s.files(dir, alone, "add", "a.md", "b.md"); status != 0 {
 		t.Fatalf("status %d: %s", status, told)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tidwall/gjson"
 )
@@ -54,43 +53,6 @@ func TestSessionsFromTheCommandLine(t *testing.T) {
 	}
 	if status, text := o.call("POST", "/backstory/sessions?tenant=acme", ""); status != http.StatusMethodNotAllowed {
 		t.Errorf("status %d: %s", status, text)
-	}
-}
-
-func TestAPlanGivesSessionsATimeToLive(t *testing.T) {
-	upstream := newFake(t)
-	database := "sqlite " + filepath.Join(t.TempDir(), "b.db")
-	brief := options{upstream: upstream.URL, store: database, app: "plan enterprise 1000 {\nsessions_ttl 50ms\n}"}
-	s := start(t, brief)
-	gone := func(session string) {
-		t.Helper()
-		eventually(t, session+" is gone", func() bool { return s.get(acme, "/sessions/"+session).status == http.StatusNotFound })
-	}
-	s.chat(acme, "one", `"sessionId":"chat"`)
-	s.importInto("imported", dialogue(1, ""))
-	gone("chat")
-	gone("imported")
-	if r := s.get(acme, "/sessions"); r.get("data.#").Int() != 0 {
-		t.Errorf("listed are %s", r.body)
-	}
-	if n := s.chat(acme, "two", `"sessionId":"chat"`).get("_metadata.memory.historyMessages").Int(); n != 0 {
-		t.Errorf("%d messages were supplied", n)
-	}
-	// Another plan counts from the next exchange on.
-	brief.app = "plan enterprise 1000 {\nsessions_ttl 30d\n}"
-	s.load(brief)
-	gone("chat")
-	began := time.Now()
-	s.chat(acme, "three", `"sessionId":"chat"`)
-	d := s.ok(s.get(acme, "/sessions/chat"))
-	if life := time.Unix(d.get("expires_at").Int(), 0).Sub(began); life < 30*24*time.Hour-time.Minute || life > 30*24*time.Hour+time.Minute {
-		t.Errorf("session %s", d.body)
-	}
-	brief.app = ""
-	s.load(brief)
-	s.chat(acme, "four", `"sessionId":"chat"`)
-	if d := s.ok(s.get(acme, "/sessions/chat")); d.get("expires_at").Raw != "null" || d.get("messages").Int() != 4 {
-		t.Errorf("session %s", d.body)
 	}
 }
 
@@ -170,4 +132,41 @@ func TestASaveOutlivesAGracefulShutdown(t *testing.T) {
 	if got := int(r.get("messages").Int()); got < 2*answered {
 		t.Errorf("%d chats were answered, and %d messages kept", answered, got)
 	}
+}
+
+// dialogue is a list of messages, "q0", "a0", "q1", …, as JSON.
+func dialogue(turns int, with string) string {
+	var list []string
+	for i := range turns {
+		list = append(list, fmt.Sprintf(`{"role":"user","content":"q%d"%s},{"role":"assistant","content":"a%d"%s}`, i, with, i, with))
+	}
+	return strings.Join(list, ",")
+}
+
+// importInto imports messages that must be accepted.
+func (s *site) importInto(session, messages string, header ...string) reply {
+	s.t.Helper()
+	return s.ok(s.post(acme, "/sessions/"+session+"/messages", `{"messages":[`+messages+`]}`, header...))
+}
+
+// stored are the messages of a session as "role: content" lines.
+func (s *site) stored(session string) string {
+	s.t.Helper()
+	var b strings.Builder
+	after := ""
+	for {
+		page := s.ok(s.get(acme, "/sessions/"+session+"/messages?order=asc&limit=100&after="+after))
+		for _, m := range page.get("data").Array() {
+			b.WriteString(m.Get("role").Str + ": " + m.Get("content").String() + "\n")
+		}
+		if after = page.get("last_id").Str; !page.get("has_more").Bool() {
+			return b.String()
+		}
+	}
+}
+
+// export is a session as JSON Lines.
+func (s *site) export(session string) reply {
+	s.t.Helper()
+	return s.ok(s.do(s.request("GET", "/sessions/"+session+"/messages", acme, nil, "Accept", "application/jsonl")))
 }

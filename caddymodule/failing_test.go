@@ -3,11 +3,7 @@ package caddymodule_test
 import (
 	"context"
 	"errors"
-	"net/http"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
-	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -94,45 +90,4 @@ func (f *flaky) Import(ctx context.Context, i store.Import) ([]int64, error) {
 		}
 	}
 	return f.Store.Import(ctx, i)
-}
-
-func TestTheModelIsNotCalledWhenTheStoreIsDown(t *testing.T) {
-	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
-	failGather.Store(true)
-	defer failGather.Store(false)
-	for _, extra := range []string{"", `"sessionId":"s"`} {
-		r := s.post(acme, "/chat/completions", chatBody("my secret", extra))
-		if r.status != http.StatusServiceUnavailable || r.get("error.type").Str != "server_error" || strings.Contains(r.body, "fire") {
-			t.Errorf("status %d: %s", r.status, r.body)
-		}
-	}
-	if n := upstream.count(); n != 0 {
-		t.Errorf("the model was called %d times", n)
-	}
-	if log := s.logged(); !strings.Contains(log, "the disk is on fire") || strings.Contains(log, "my secret") {
-		t.Error("the log doesn't hold the cause, or holds the message")
-	}
-}
-
-func TestTheClientIsToldWhenAnExchangeCouldNotBeKept(t *testing.T) {
-	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, app: "journal off", store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
-	failAppend.Store(true)
-	defer failAppend.Store(false)
-	r := s.chat(acme, "hi", `"sessionId":"s"`)
-	if saved := r.get("_metadata.memory.saved"); saved.Raw != "false" || r.get("choices.0.message.content").Str != "ok" {
-		t.Errorf("reply %s", r.body)
-	}
-	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
-		writeEvents(w, delta("ok"), finished, done)
-	})
-	r = s.chat(acme, "hi", `"sessionId":"s","stream":true`)
-	if !strings.HasSuffix(r.body, finished+": backstory not-saved\n\n"+done) {
-		t.Errorf("stream %q", r.body)
-	}
-	r = s.chat(acme, "hi", `"sessionId":"s","stream":true,"saveToMemory":false`)
-	if strings.Contains(r.body, "not-saved") {
-		t.Errorf("nothing was to be saved, and yet %q", r.body)
-	}
 }

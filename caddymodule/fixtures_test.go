@@ -20,6 +20,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/internal/redistest"
 )
 
 var updateFixtures = flag.String("update-fixtures", "", "make the data of testdata/fixtures/<this> anew, with the code as it is")
@@ -69,7 +71,7 @@ func makeFixture(t *testing.T, dir, kind string) {
 	p.o.admin = freeAddress(t)
 	work := t.TempDir()
 	if kind == "redis" {
-		p.useRedis(newRedis(t), filepath.Join(work, fixtureJournal))
+		p.useRedis(redistest.Start(t), filepath.Join(work, fixtureJournal))
 	} else {
 		p.o.store = "sqlite " + filepath.Join(work, fixtureSQLite)
 	}
@@ -85,8 +87,8 @@ func makeFixture(t *testing.T, dir, kind string) {
 	}
 	checkpoint(t, filepath.Join(work, fixtureJournal))
 	saveFile(t, filepath.Join(dir, fixtureJournal), fileAt(t, filepath.Join(work, fixtureJournal)))
-	p.redis.start()
-	saveFile(t, filepath.Join(dir, fixtureRedis), dumpRedis(t, p.redis.address))
+	p.redis.Restart()
+	saveFile(t, filepath.Join(dir, fixtureRedis), dumpRedis(t, p.redis.Address))
 }
 
 func openFixture(t *testing.T, dir, kind string) {
@@ -94,13 +96,13 @@ func openFixture(t *testing.T, dir, kind string) {
 	p.g.vars["key"] = string(fileAt(t, filepath.Join(dir, fmt.Sprintf(fixtureKey, kind))))
 	work := t.TempDir()
 	if kind == "redis" {
-		server := newRedis(t)
-		loadRedis(t, server.address, filepath.Join(dir, fixtureRedis))
+		server := redistest.Start(t)
+		loadRedis(t, server.Address, filepath.Join(dir, fixtureRedis))
 		journal := filepath.Join(work, fixtureJournal)
 		saveFile(t, journal, fileAt(t, filepath.Join(dir, fixtureJournal)))
 		// The server has another port here; and what waits for a month is too
 		// old for the store.
-		location := sha256.Sum256([]byte(fmt.Sprintf(`redis:["%s"] "" 0 "backstory:"`, server.address)))
+		location := sha256.Sum256([]byte(fmt.Sprintf(`redis:["%s"] "" 0 "backstory:"`, server.Address)))
 		change(t, journal, "UPDATE entries SET location = ?, added = ?", hex.EncodeToString(location[:8]), time.Now().UnixMilli())
 		p.useRedis(server, journal)
 	} else {

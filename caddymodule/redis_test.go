@@ -51,19 +51,6 @@ func TestASessionGoesOnOnAnotherProxy(t *testing.T) {
 	}
 }
 
-func TestWithFilesOffAnUploadIsRefused(t *testing.T) {
-	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, store: "redis " + startRedis(t) + " {\nfiles off\n}"})
-	if r := s.upload(acme, "policy.md", policy); r.status != http.StatusNotImplemented || r.get("error.message").Str == "" ||
-		r.header.Get("x-should-retry") != "false" {
-		t.Errorf("status %d, %v: %s", r.status, r.header, r.body)
-	}
-	s.chat(acme, "hi", `"sessionId":"s"`)
-	if n := s.chat(acme, "again", `"sessionId":"s"`).get("_metadata.memory.historyMessages").Int(); n != 2 {
-		t.Errorf("%d messages", n)
-	}
-}
-
 func TestRatesAddUpOverProxies(t *testing.T) {
 	upstream := newFake(t)
 	one, other, _ := twoProxies(t, upstream.URL, "")

@@ -16,6 +16,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/backstory-proxy/backstory/internal/redistest"
 )
 
 var update = flag.Bool("update", false, "write the golden files of TestReplay anew")
@@ -104,7 +106,7 @@ type player struct {
 	s      *script
 	o      options
 	router *scriptedRouter
-	redis  *redisServer // nil: the store is another
+	redis  *redistest.Server // nil: the store is another
 	g      *golden
 	out    strings.Builder
 	async  map[string]chan func() // by name: what writes the reply down
@@ -116,7 +118,7 @@ type player struct {
 func play(t *testing.T, s *script, kind string) string {
 	p := newPlayer(t, s)
 	if kind == "redis" {
-		p.useRedis(newRedis(t), filepath.Join(t.TempDir(), "journal.db"))
+		p.useRedis(redistest.Start(t), filepath.Join(t.TempDir(), "journal.db"))
 	} else {
 		p.o.store = "sqlite " + filepath.Join(t.TempDir(), "backstory.db")
 	}
@@ -132,9 +134,9 @@ func newPlayer(t *testing.T, s *script) *player {
 	return p
 }
 
-func (p *player) useRedis(r *redisServer, journal string) {
-	p.redis, p.router.kill = r, r.kill
-	p.o.store = "redis " + r.url + " {\nfiles off\n}"
+func (p *player) useRedis(r *redistest.Server, journal string) {
+	p.redis, p.router.kill = r, r.Kill
+	p.o.store = "redis " + r.URL + " {\nfiles off\n}"
 	p.o.app += "journal " + journal + "\n"
 }
 
@@ -165,9 +167,9 @@ func (p *player) play() {
 func (p *player) command(s *step) {
 	switch c := strings.Join(s.command, " "); {
 	case c == "redis start":
-		p.redis.start()
+		p.redis.Restart()
 	case c == "redis kill":
-		p.redis.kill()
+		p.redis.Kill()
 	case c == "key":
 		p.g.vars["key"] = p.newKey()
 	case c == "reload":

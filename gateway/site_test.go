@@ -3,6 +3,8 @@ package gateway_test
 import (
 	"bytes"
 	"context"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +23,7 @@ import (
 
 	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/gateway"
+	"github.com/backstory-proxy/backstory/internal/redistest"
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
 	"github.com/backstory-proxy/backstory/redis"
 	"github.com/backstory-proxy/backstory/sqlite"
@@ -105,7 +108,7 @@ func start(t *testing.T, o options) *site {
 	s.load(o)
 	server := httptest.NewServer(s)
 	s.root, s.url = server.URL, server.URL+"/api/v1"
-	transport := new(http.Transport)
+	transport := http.DefaultTransport.(*http.Transport).Clone() // it waits for leave to send a body
 	s.client.Transport = transport
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
@@ -203,6 +206,7 @@ func proxyTo(t *testing.T, upstream string) http.Handler {
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     transport,
 		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0), // replies that break off
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			status := http.StatusBadGateway
 			if e, ok := err.(net.Error); ok && e.Timeout() {
@@ -246,4 +250,10 @@ func logLine(s *site, message, field, value string) gjson.Result {
 		}
 	}
 	return gjson.Result{}
+}
+
+// stores are the kinds of stores that sessions are tested on.
+func stores(t *testing.T) map[string]opener {
+	t.Helper()
+	return map[string]opener{"SQLite": nil, "Redis": redisAt(redistest.Start(t).URL)}
 }

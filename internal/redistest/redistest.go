@@ -3,11 +3,16 @@
 package redistest
 
 import (
+	"bufio"
+	"io"
 	"net"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
-	"time"
+
+	"github.com/backstory-proxy/backstory/internal/porttest"
 )
 
 // Server is a redis-server that a test can kill and start again. What it
@@ -16,11 +21,12 @@ import (
 type Server struct {
 	// URL is its address, with the scheme redis.
 	URL string
+	// Address is its host and port.
+	Address string
 
-	t       testing.TB
-	address string
-	args    []string
-	cmd     *exec.Cmd // nil: it is down
+	t    testing.TB
+	args []string
+	cmd  *exec.Cmd // nil: it is down
 }
 
 // Start runs a server until the test ends. Where there is no redis-server the
@@ -34,15 +40,13 @@ func Start(t testing.TB) *Server {
 		}
 		t.Fatal("there is no redis-server: apt-get install redis-server, or set BACKSTORY_TEST_NO_REDIS=1")
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := porttest.Next()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := free.Addr().String()
-	_ = free.Close()
-	host, port, _ := net.SplitHostPort(address)
-	s := &Server{URL: "redis://" + address, t: t, address: address, args: []string{
-		binary, "--bind", host, "--port", port, "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--dir", t.TempDir(),
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	s := &Server{URL: "redis://" + address, Address: address, t: t, args: []string{
+		binary, "--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--save", "", "--appendonly", "yes", "--appendfsync", "no", "--dir", t.TempDir(),
 	}}
 	t.Cleanup(s.Kill)
 	s.Restart()
@@ -53,18 +57,21 @@ func Start(t testing.TB) *Server {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.cmd = exec.Command(s.args[0], s.args[1:]...)
+	output, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
-		if c, err := net.Dial("tcp", s.address); err == nil {
-			_ = c.Close()
+	// That somebody answers at the port wouldn't say that it is this server.
+	for lines := bufio.NewScanner(output); lines.Scan(); {
+		if strings.Contains(lines.Text(), "Ready to accept connections") {
+			go func() { _, _ = io.Copy(io.Discard, output) }()
 			return
 		}
 	}
-	s.t.Fatal("redis-server doesn't listen")
+	s.t.Fatal("redis-server doesn't start")
 }
 
 // Kill ends the server at once, as a crash does.

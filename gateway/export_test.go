@@ -1,4 +1,4 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"encoding/json"
@@ -17,8 +17,9 @@ func (s *site) export(session string) reply {
 }
 
 func TestAnExportCanBeImported(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	for name, store := range map[string]string{"sqlite": "", "redis": "redis " + startRedis(t) + " {\nfiles off\n}"} {
+	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, options{upstream: upstream.URL, store: store})
 			s.importInto("a", "{\"role\":\n\"user\",\"content\":\"two\\nlines\",\"id\":\"mine\",\"x\":[1.50,\n{}]},"+
@@ -56,6 +57,7 @@ func TestAnExportCanBeImported(t *testing.T) {
 }
 
 func TestAnExportIsOfOneSessionOfTheCallers(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.importInto("a", dialogue(1, ""))
@@ -70,6 +72,7 @@ func TestAnExportIsOfOneSessionOfTheCallers(t *testing.T) {
 }
 
 func TestALargeExportIsWhole(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	text := strings.Repeat("0123456789", 30_000)

@@ -1,15 +1,16 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 // dialogue is a list of messages, "q0", "a0", "q1", …, as JSON.
@@ -44,8 +45,9 @@ func (s *site) stored(session string) string {
 }
 
 func TestAnImportedHistoryIsRemembered(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	for name, store := range map[string]string{"sqlite": "", "redis": "redis " + startRedis(t) + " {\nfiles off\n}"} {
+	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, options{upstream: upstream.URL, store: store})
 			const history = `{"role":"system","content":"Be brief."},
@@ -93,6 +95,7 @@ func TestAnImportedHistoryIsRemembered(t *testing.T) {
 }
 
 func TestAClientThatImportsAndResendsGetsNothingTwice(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.importInto("s", dialogue(3, `,"created_at":1700000000`))
@@ -107,8 +110,9 @@ func TestAClientThatImportsAndResendsGetsNothingTwice(t *testing.T) {
 }
 
 func TestTheSameMessagesMayBeImportedTwice(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	for name, store := range map[string]string{"sqlite": "", "redis": "redis " + startRedis(t) + " {\nfiles off\n}"} {
+	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, options{upstream: upstream.URL, store: store})
 			const thanks = `{"role":"user","content":"thanks"},{"role":"assistant","content":"welcome"}`
@@ -140,6 +144,7 @@ func TestTheSameMessagesMayBeImportedTwice(t *testing.T) {
 }
 
 func TestALargeImportIsAnsweredWithAPage(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	messages := dialogue(5000, "")
@@ -165,8 +170,9 @@ func TestALargeImportIsAnsweredWithAPage(t *testing.T) {
 }
 
 func TestABadImportLeavesNothing(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, app: "max_body 1MB"})
+	s := start(t, options{upstream: upstream.URL, adjust: func(o *gateway.Options) { o.MaxBody = 1_000_000 }})
 	for body, param := range map[string]string{
 		`{"messages":[` + dialogue(3, "") + `,{"role":"user","content":3}]}`:                              "messages[6].content",
 		`{"messages":[` + dialogue(1, "") + `,{"role":"user","content":"x","created_at":"yesterday"}]}`:   "messages[2].created_at",
@@ -197,15 +203,16 @@ func TestABadImportLeavesNothing(t *testing.T) {
 }
 
 func TestAnImportIsAllOrNothingWhenTheStoreFails(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
-	failAppend.Store(true)
-	defer failAppend.Store(false)
+	db := newFlaky(t)
+	s := start(t, options{upstream: upstream.URL, store: db.open})
+	db.failAppend.Store(true)
 	r := s.post(acme, "/sessions/s/messages", `{"messages":[`+dialogue(3, "")+`]}`)
 	if r.status != http.StatusServiceUnavailable || strings.Contains(r.body, "fire") {
 		t.Errorf("status %d: %s", r.status, r.body)
 	}
-	failAppend.Store(false)
+	db.failAppend.Store(false)
 	s.importInto("s", dialogue(3, ""))
 	if n := s.get(acme, "/sessions/s").get("messages").Int(); n != 6 {
 		t.Errorf("%d messages", n)
@@ -213,10 +220,11 @@ func TestAnImportIsAllOrNothingWhenTheStoreFails(t *testing.T) {
 }
 
 func TestAnImportDoesNotBringBackADeletedSession(t *testing.T) {
-	s := start(t, options{upstream: newFake(t).URL, store: "flaky " + filepath.Join(t.TempDir(), "b.db")})
+	t.Parallel()
+	db := newFlaky(t)
+	s := start(t, options{upstream: newFake(t).URL, store: db.open})
 	s.importInto("s", dialogue(1, ""))
-	deleteFirst.Store(true)
-	defer deleteFirst.Store(false)
+	db.deleteFirst.Store(true)
 	r := s.post(acme, "/sessions/s/messages", `{"messages":[`+dialogue(3, "")+`]}`)
 	if r.status != http.StatusConflict || r.get("error.param").Str != "id" {
 		t.Errorf("status %d: %s", r.status, r.body)
@@ -230,6 +238,7 @@ func TestAnImportDoesNotBringBackADeletedSession(t *testing.T) {
 }
 
 func TestJSONLinesAreImported(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	var lines strings.Builder

@@ -1,4 +1,4 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"net/http"
@@ -6,22 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	caddycmd "github.com/caddyserver/caddy/v2/cmd"
-
-	"github.com/backstory-proxy/backstory/caddymodule"
+	"github.com/backstory-proxy/backstory/gateway"
 	. "github.com/backstory-proxy/backstory/knowledge/extract/extracttest"
-	"github.com/backstory-proxy/backstory/knowledge/sandbox"
 )
-
-// extractChild makes this binary, run again to read a file, do so, as the real
-// program does.
-func extractChild() bool {
-	if len(os.Args) != 2 || os.Args[1] != sandbox.Argument {
-		return false
-	}
-	caddycmd.Main()
-	return true
-}
 
 func TestDocumentsOfAllKindsAreFoundAndCited(t *testing.T) {
 	temp := t.TempDir()
@@ -109,9 +96,9 @@ func TestDocumentsThatCannotBeReadAreRefusedAndLeaveNothing(t *testing.T) {
 }
 
 func TestAFileThatTakesLongToReadIsFinishedBehindTheReply(t *testing.T) {
-	caddymodule.AnswerUploadsAfter(t, 1)
+	t.Parallel()
 	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL})
+	s := start(t, options{upstream: upstream.URL, adjust: func(o *gateway.Options) { o.UploadWait = 1 }})
 	good := s.ok(s.upload(acme, "a.docx", string(DOCX(P("", "The zanzibar clause")))))
 	bad := s.ok(s.upload(acme, "b.docx", string(Zip("a.jpg", "x"))))
 	if good.get("status").Str != "uploaded" || bad.get("status").Str != "uploaded" {

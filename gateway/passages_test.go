@@ -1,10 +1,11 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"bytes"
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,6 +27,7 @@ func handbook(sentences int) string {
 // Neighbours in a file stand in the prompt as one passage, each told as a
 // source; and when the results of a tool come, the same again.
 func TestNeighbouringPassagesAreQuotedAsOne(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL})
 	s.ok(s.upload(acme, "handbook.md", handbook(40)))
@@ -83,9 +85,10 @@ func counted(upstream *fake) (texts *atomic.Int64, e *embeddings) {
 }
 
 func TestTheSameTextIsEmbeddedOnce(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	texts, _ := counted(upstream)
-	s := start(t, options{upstream: upstream.URL, app: "embedder router some/model 8"})
+	s := start(t, options{upstream: upstream.URL, adjust: vectors})
 	embedded := func(key, name, content string) (id string, n int64) {
 		t.Helper()
 		before := texts.Load()
@@ -114,6 +117,7 @@ func TestTheSameTextIsEmbeddedOnce(t *testing.T) {
 }
 
 func TestAnUploadOutlastsARouterThatIsBusy(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	e := new(embeddings)
 	var refused atomic.Int64
@@ -125,19 +129,20 @@ func TestAnUploadOutlastsARouterThatIsBusy(t *testing.T) {
 		}
 		e.ServeHTTP(w, r)
 	}
-	s := start(t, options{upstream: upstream.URL, app: "embedder router some/model 8"})
+	s := start(t, options{upstream: upstream.URL, adjust: vectors})
 	if f := s.ok(s.upload(acme, "a.md", "abba dada cafe")); f.get("status").Str != "processed" || refused.Load() != 3 {
 		t.Errorf("%d requests, file %s", refused.Load(), f.body)
 	}
 }
 
 func TestFilesAreIndexedAgainForAnotherEmbedder(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	texts, e := counted(upstream)
-	o := options{upstream: upstream.URL, store: "sqlite " + t.TempDir() + "/backstory.db"}
+	o := options{upstream: upstream.URL, store: database(filepath.Join(t.TempDir(), "backstory.db"))}
 	s := start(t, o)
 	id := s.ok(s.upload(acme, "handbook.md", handbook(60))).get("id").Str
-	o.app = "embedder router some/model 8"
+	o.adjust = vectors
 	s.load(o)
 	found := func(query string) int64 {
 		t.Helper()
