@@ -175,4 +175,9 @@ func TestFilesWithTheOperatorsRouterKey(t *testing.T) {
 	if n := s.ok(s.post(acme, "/files/search", `{"query":"zzabbazz"}`)).get("data.#").Int(); n == 0 {
 		t.Error("they aren't found by vectors")
 	}
+	if log := s.logged(); strings.Contains(log, operators) || strings.Contains(log, acme) {
+		t.Error("a key stands in the log")
+	}
 }
+
+const operators = "sk-of-the-operator"

@@ -114,6 +114,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 		"a router key in two words":    {`router_key "a b"`, "no header takes"},
 		"a service key for the router": {"key k acme pro\nrouter_key k", "is a service key"},
 		"no source of sessions":        {`session_from`, "wrong argument count"},
+		"a bad source of sessions":     {`session_from header:X-Thread "header:X Y"`, "header:<Name>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := validate("{\nadmin off\nbackstory {\n" + c.app + "\n}\n}\nhttp://127.0.0.1:0 {\nbackstory\n}\n")

@@ -55,8 +55,6 @@ var (
 
 	// whileOpening, where set, runs before the store is opened.
 	whileOpening atomic.Pointer[func() error]
-	// deleteFirst has a session deleted just before messages are imported into it.
-	deleteFirst atomic.Bool
 )
 
 func (f *flaky) Ping(ctx context.Context) error {
@@ -78,16 +76,4 @@ func (f *flaky) Gather(ctx context.Context, r store.GatherRequest) (store.Gather
 		return store.Gathered{}, errDown
 	}
 	return f.Store.Gather(ctx, r)
-}
-
-func (f *flaky) Import(ctx context.Context, i store.Import) ([]int64, error) {
-	if failAppend.Load() {
-		return nil, errDown
-	}
-	if deleteFirst.Load() {
-		if err := f.Store.DeleteSession(ctx, i.Scope, i.Session); err != nil {
-			return nil, err
-		}
-	}
-	return f.Store.Import(ctx, i)
 }

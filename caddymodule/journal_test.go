@@ -9,53 +9,30 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/backstory-proxy/backstory/caddymodule"
 	"github.com/backstory-proxy/backstory/internal/redistest"
 	"github.com/backstory-proxy/backstory/redis"
-	"github.com/backstory-proxy/backstory/sqlite"
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// saveAndFail lets the flaky store save, and then answer with an error: as when
-// the connection breaks at the wrong moment. loseReplicas lets it save, and say
-// that it is not safe. hangAppend lets it not answer at all.
-var saveAndFail, loseReplicas, hangAppend atomic.Bool
-
 func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
-	switch {
-	case failAppend.Load():
+	if failAppend.Load() {
 		return 0, errDown
-	case hangAppend.Load():
-		<-ctx.Done()
-		return 0, ctx.Err()
-	case saveAndFail.Load():
-		_, err := f.Store.Append(ctx, a)
-		if err == nil {
-			err = errDown
-		}
-		return 0, err
-	case loseReplicas.Load():
-		_, err := f.Store.Append(ctx, a)
-		if err == nil {
-			err = store.ErrUnconfirmed
-		}
-		return 0, err
 	}
 	return f.Store.Append(ctx, a)
 }
 
 // journaled starts a site on the flaky store with a journal.
-func journaled(t *testing.T, app string) (*site, *fake, options) {
+func journaled(t *testing.T) (*site, *fake, options) {
 	t.Helper()
 	upstream := newFake(t)
 	dir := t.TempDir()
 	o := options{
 		upstream: upstream.URL, store: "flaky " + filepath.Join(dir, "b.db"),
-		app:  app + "\njournal " + filepath.Join(dir, "journal.db"),
+		app:  "journal " + filepath.Join(dir, "journal.db"),
 		site: "handle /metrics {\nmetrics\n}",
 	}
 	return start(t, o), upstream, o
@@ -63,17 +40,6 @@ func journaled(t *testing.T, app string) (*site, *fake, options) {
 
 // waits is how many exchanges wait in the journal.
 func (s *site) waits() float64 { return s.scrape()["backstory_journal_depth"] }
-
-// tells are the messages of a session, as its tenant sees them.
-func (s *site) tells(key, session string) string {
-	s.t.Helper()
-	r := s.ok(s.get(key, "/sessions/"+session+"/messages?limit=100&order=asc"))
-	var b strings.Builder
-	for _, m := range r.get("data").Array() {
-		b.WriteString(m.Get("role").String() + ": " + m.Get("content").String() + "\n")
-	}
-	return b.String()
-}
 
 // notTold fails where a client was told that its exchange wasn't saved.
 func notTold(t *testing.T, r reply) {
@@ -84,7 +50,7 @@ func notTold(t *testing.T, r reply) {
 }
 
 func TestTheJournalKeepsWhatTheStoreCanNot(t *testing.T) {
-	s, upstream, o := journaled(t, "")
+	s, upstream, o := journaled(t)
 	before := s.scrape()
 	s.chat(acme, "one", `"sessionId":"ada-77"`)
 	failAppend.Store(true)
@@ -117,7 +83,7 @@ func TestTheJournalKeepsWhatTheStoreCanNot(t *testing.T) {
 		t.Errorf("the router got\n%s", upstream.last(t).said())
 	}
 	eventually(t, "the other session is replayed by itself", func() bool { return s.waits() == 0 })
-	if got := s.tells(acme, "bob"); got != "user: other\nassistant: ok\n" {
+	if got := s.stored("bob"); got != "user: other\nassistant: ok\n" {
 		t.Errorf("the other session holds\n%s", got)
 	}
 	changes := s.scrape().since(before)
@@ -145,99 +111,6 @@ func TestTheJournalKeepsWhatTheStoreCanNot(t *testing.T) {
 	}
 }
 
-func TestAnExchangeThatTheStoreSavedWithoutSayingSoIsThereOnce(t *testing.T) {
-	s, _, _ := journaled(t, "plan enterprise 1000 {\ntokens_per_month 1M\n}")
-	saveAndFail.Store(true)
-	defer saveAndFail.Store(false)
-	notTold(t, s.chat(acme, "one", `"sessionId":"s"`))
-	if s.waits() != 1 {
-		t.Error("nothing waits: nothing is tested")
-	}
-	saveAndFail.Store(false)
-	eventually(t, "it is replayed", func() bool { return s.waits() == 0 })
-	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\n" {
-		t.Errorf("the session holds\n%s", got)
-	}
-	if got := s.get(acme, "/usage").get("tokens.used").Int(); got != 2 {
-		t.Errorf("%d tokens were counted, want 2", got)
-	}
-}
-
-// Each request of a session may come to another proxy.
-func TestOtherProxiesSeeWhatIsNotConfirmed(t *testing.T) {
-	s, _, o := journaled(t, "")
-	loseReplicas.Store(true)
-	defer loseReplicas.Store(false)
-	notTold(t, s.chat(acme, "one", `"sessionId":"s"`))
-	notTold(t, s.chat(acme, "two", `"sessionId":"s"`))
-	db, err := sqlite.Open(t.Context(), strings.TrimPrefix(o.store, "flaky "), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if list, err := db.Exchanges(t.Context(), store.Scope{Tenant: "acme"}, "s", 0, 10, store.Ascending); err != nil || len(list) != 2 {
-		t.Errorf("the store has %d exchanges, want 2: %v", len(list), err)
-	}
-	if n := s.waits(); n != 2 {
-		t.Errorf("%v exchanges wait to be confirmed, want 2", n)
-	}
-	loseReplicas.Store(false)
-	eventually(t, "they are confirmed", func() bool { return s.waits() == 0 })
-	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\nuser: two\nassistant: ok\n" {
-		t.Errorf("the session holds\n%s", got)
-	}
-}
-
-func TestTheTokensOfAJournaledExchangeAreCounted(t *testing.T) {
-	s, _, _ := journaled(t, "plan enterprise 1000 {\ntokens_per_month 1M\n}")
-	failAppend.Store(true)
-	defer failAppend.Store(false)
-	s.chat(acme, "one", `"sessionId":"s"`)
-	failAppend.Store(false)
-	eventually(t, "it is replayed", func() bool { return s.waits() == 0 })
-	if got := s.get(acme, "/usage").get("tokens.used").Int(); got != 2 {
-		t.Errorf("%d tokens were counted, want 2", got)
-	}
-}
-
-func TestAClientDoesNotWaitForAStoreThatHangs(t *testing.T) {
-	s, _, _ := journaled(t, "")
-	hangAppend.Store(true)
-	defer hangAppend.Store(false)
-	began := time.Now()
-	notTold(t, s.chat(acme, "one", `"sessionId":"s"`))
-	if took := time.Since(began); took > 4*time.Second {
-		t.Errorf("it took %v, and the journal takes over after 2 s", took)
-	}
-	hangAppend.Store(false)
-	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\n" {
-		t.Errorf("the session holds\n%s", got)
-	}
-}
-
-func TestWhatADeletedSessionHasInTheJournalVanishes(t *testing.T) {
-	s, _, _ := journaled(t, "")
-	s.chat(acme, "one", `"sessionId":"s"`)
-	failAppend.Store(true)
-	defer failAppend.Store(false)
-	s.chat(acme, "two", `"sessionId":"s"`)
-	s.chat(acme, "one", `"sessionId":"new"`) // it is in the journal alone
-	for _, session := range []string{"s", "new"} {
-		if r := s.do(s.request("DELETE", "/sessions/"+session, acme, nil)); r.status != http.StatusOK {
-			t.Errorf("delete %s: status %d: %s", session, r.status, r.body)
-		}
-	}
-	if n := s.waits(); n != 0 {
-		t.Errorf("%v exchanges wait", n)
-	}
-	failAppend.Store(false)
-	for _, session := range []string{"s", "new"} {
-		if r := s.get(acme, "/sessions/"+session); r.status != http.StatusNotFound {
-			t.Errorf("%s is there again: %s", session, r.body)
-		}
-	}
-}
-
 func TestAnOperatorDeletesWhatIsInTheJournal(t *testing.T) {
 	dir := t.TempDir()
 	o := operate(t, options{
@@ -255,68 +128,6 @@ func TestAnOperatorDeletesWhatIsInTheJournal(t *testing.T) {
 	}
 	if status, text := o.call("DELETE", "/backstory/sessions?tenant=acme&session=new", ""); status != http.StatusNotFound {
 		t.Errorf("deleted again: status %d: %s", status, text)
-	}
-}
-
-func TestWhatEndsLaterStandsBehindWhatWaits(t *testing.T) {
-	s, upstream, _ := journaled(t, "")
-	arrived, release := make(chan struct{}), make(chan struct{})
-	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
-		if strings.Contains(body, "slow") {
-			close(arrived)
-			<-release
-		}
-		writeReply(w, "ok")
-	})
-	var slow sync.WaitGroup
-	slow.Go(func() { notTold(t, s.post(acme, "/chat/completions", chatBody("slow", `"sessionId":"s"`))) })
-	<-arrived
-	failAppend.Store(true)
-	defer failAppend.Store(false)
-	s.chat(acme, "quick", `"sessionId":"s"`)
-	failAppend.Store(false) // and now the other one could be saved at once
-	close(release)
-	slow.Wait()
-	if got := s.tells(acme, "s"); got != "user: quick\nassistant: ok\nuser: slow\nassistant: ok\n" {
-		t.Errorf("the session holds\n%s", got)
-	}
-}
-
-// A client that resends its history has the same messages in two requests that
-// are under way at once: whichever is saved last, they are kept once.
-func TestOverlapIsCheckedAgainWhenTheJournalIsReplayed(t *testing.T) {
-	s, upstream, _ := journaled(t, "")
-	failAppend.Store(true)
-	defer failAppend.Store(false)
-	both := make(chan struct{})
-	var arrived atomic.Int32
-	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, body string) {
-		if arrived.Add(1) == 2 {
-			close(both)
-		}
-		<-both
-		if strings.Contains(body, "left") {
-			writeReply(w, "to the left")
-			return
-		}
-		writeReply(w, "to the right")
-	})
-	var all sync.WaitGroup
-	for _, way := range []string{"left", "right"} {
-		all.Go(func() {
-			notTold(t, s.post(acme, "/chat/completions", `{"model":"demo/echo","sessionId":"s","messages":[{"role":"user","content":"hi"},`+
-				`{"role":"assistant","content":"hello"},{"role":"user","content":"`+way+`"}]}`))
-		})
-	}
-	all.Wait()
-	if n := s.waits(); n != 2 {
-		t.Errorf("%v exchanges wait, want 2", n)
-	}
-	failAppend.Store(false)
-	got := s.tells(acme, "s")
-	left, right := "user: left\nassistant: to the left\n", "user: right\nassistant: to the right\n"
-	if history := "user: hi\nassistant: hello\n"; got != history+left+right && got != history+right+left {
-		t.Errorf("the session holds\n%s", got)
 	}
 }
 
@@ -431,27 +242,5 @@ func TestTheJournalKnowsAStoreByItsData(t *testing.T) {
 		if got := data(another); got == first {
 			t.Errorf("%s is the same: %s", another.URL, got)
 		}
-	}
-}
-
-func TestTheJournalIsReplayedWhenRedisIsBack(t *testing.T) {
-	upstream := newFake(t)
-	server := redistest.Start(t)
-	s := start(t, options{
-		upstream: upstream.URL, store: "redis " + server.URL + " {\nfiles off\n}", site: "handle /metrics {\nmetrics\n}",
-	})
-	s.chat(acme, "one", `"sessionId":"s"`)
-	upstream.replyWith(func(w http.ResponseWriter, _ *http.Request, _ string) {
-		server.Kill()
-		writeEvents(w, delta("ok"), finished, done)
-	})
-	notTold(t, s.chat(acme, "two", `"sessionId":"s","stream":true`))
-	if n := s.waits(); n != 1 {
-		t.Errorf("%v exchanges wait, want 1", n)
-	}
-	server.Restart()
-	eventually(t, "it is replayed by itself", func() bool { return s.waits() == 0 })
-	if got := s.tells(acme, "s"); got != "user: one\nassistant: ok\nuser: two\nassistant: ok\n" {
-		t.Errorf("the session holds\n%s", got)
 	}
 }

@@ -1,4 +1,4 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"fmt"
@@ -12,8 +12,9 @@ import (
 // A user goes back to an early message of a long session. What was said after
 // it is no history any more: the model is given what the client sends.
 func TestGoingBackInALongSession(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, app: small})
+	s := start(t, options{upstream: upstream.URL, adjust: small})
 	var messages []string
 	user := func(text string) { messages = append(messages, fmt.Sprintf(`{"role":"user","content":%q}`, text)) }
 	replies := 0

@@ -1,4 +1,4 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"net/http"
@@ -6,13 +6,18 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 func TestSessionsAreNamedByWhatTheClientSendsAnyway(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{
 		upstream: upstream.URL,
-		app:      "session_from body:metadata.thread_id header:X-Thread body:prompt_cache_key",
+		adjust: func(o *gateway.Options) {
+			o.SessionFrom = []string{"body:metadata.thread_id", "header:X-Thread", "body:prompt_cache_key"}
+		},
 	})
 	const thread = `"metadata":{"a":1,"thread_id":"t1"}`
 	for name, c := range map[string]struct {
@@ -66,19 +71,20 @@ func TestSessionsAreNamedByWhatTheClientSendsAnyway(t *testing.T) {
 }
 
 func TestUselessSourcesOfSessionsAreRefused(t *testing.T) {
+	t.Parallel()
 	for source, message := range map[string]string{
 		"body:":                         "body:<path.to.field>",
 		"body:messages.#.role":          "body:<path.to.field>",
 		"body:metadata.*":               "body:<path.to.field>",
 		"header:":                       "header:<Name>",
-		`"header:X Y"`:                  "header:<Name>",
+		"header:X Y":                    "header:<Name>",
 		"query:thread":                  "header:<Name>",
 		"metadata.thread_id":            "body:<path.to.field>",
 		"header:authorization":          "secret",
 		"header:serviceKey":             "secret",
 		"header:x-backstory-session-id": "Backstory's own",
 	} {
-		err := validate("{\nadmin off\nbackstory {\nsession_from header:X-Thread " + source + "\n}\n}\nhttp://127.0.0.1:0 {\nbackstory\n}\n")
+		_, err := gateway.New(gateway.Options{SessionFrom: []string{"header:X-Thread", source}})
 		if err == nil || !strings.Contains(err.Error(), message) {
 			t.Errorf("%s: got %v, want something about %q", source, err, message)
 		}

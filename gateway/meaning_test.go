@@ -1,4 +1,4 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"context"
@@ -11,9 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/tidwall/gjson"
 
+	"github.com/backstory-proxy/backstory/gateway"
 	"github.com/backstory-proxy/backstory/sqlite"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -86,11 +86,14 @@ func (u *understanding) refuse(status int) {
 	u.status = status
 }
 
-const (
-	withMeaning = small + "\nembedder router test/understanding 3"
-	// paraphrase asks for what talk says of a boat in words that recall doesn't know.
-	paraphrase = "О каком корабле я рассказывал?"
-)
+// withMeaning has sessions be searched by meaning, too.
+func withMeaning(o *gateway.Options) {
+	small(o)
+	o.Embedder = routerEmbedder("test/understanding", 3)
+}
+
+// paraphrase asks for what talk says of a boat in words that recall doesn't know.
+const paraphrase = "О каком корабле я рассказывал?"
 
 // kept is how many exchanges of a session have a vector in the database.
 func kept(t *testing.T, path, session string) int {
@@ -114,10 +117,11 @@ func kept(t *testing.T, path, session string) int {
 func different(texts []string) int { return len(slices.Compact(slices.Sorted(slices.Values(texts)))) }
 
 func TestMessagesAreRecalledByMeaning(t *testing.T) {
+	t.Parallel()
 	upstream, u := newFake(t), new(understanding)
 	upstream.other = u.ServeHTTP
 	path := filepath.Join(t.TempDir(), "backstory.db")
-	meaning := options{upstream: upstream.URL, app: withMeaning, store: "sqlite " + path}
+	meaning := options{upstream: upstream.URL, adjust: withMeaning, store: database(path)}
 	s := start(t, meaning)
 	ask := func(want bool) {
 		t.Helper()
@@ -151,18 +155,16 @@ func TestMessagesAreRecalledByMeaning(t *testing.T) {
 	}
 
 	eventually(t, "all vectors are kept", func() bool { return kept(t, path, "s") == len(exchanges) })
-	if err := caddy.Stop(); err != nil {
-		t.Fatal(err)
-	}
 	s.load(meaning)
 	ask(true)
 	if questions, again, _ := u.take(); len(questions) != 1 || len(again) != 0 {
 		t.Errorf("after a restart, %d exchanges were embedded again, and the question %d times", len(again), len(questions))
 	}
 
-	s.load(options{upstream: upstream.URL, app: strings.Replace(withMeaning, "700", "700\nrecall off", 1), store: meaning.store})
+	off := func(o *gateway.Options) { withMeaning(o); o.Context.DisableRecall = true }
+	s.load(options{upstream: upstream.URL, adjust: off, store: meaning.store})
 	ask(false)
-	s.load(options{upstream: upstream.URL, app: small, store: meaning.store})
+	s.load(options{upstream: upstream.URL, adjust: small, store: meaning.store})
 	ask(false)
 	if _, _, calls := u.take(); calls != 0 {
 		t.Errorf("%d embedding calls with recall off, or without an embedder", calls)
@@ -176,9 +178,10 @@ func TestMessagesAreRecalledByMeaning(t *testing.T) {
 }
 
 func TestFilesAndMemoryShareTheQuestionsEmbedding(t *testing.T) {
+	t.Parallel()
 	upstream, u := newFake(t), new(understanding)
 	upstream.other = u.ServeHTTP
-	s := start(t, options{upstream: upstream.URL, app: withMeaning})
+	s := start(t, options{upstream: upstream.URL, adjust: withMeaning})
 	s.talk(upstream, "s")
 	s.ok(s.upload(acme, "a.md", "Nothing is said here."))
 	u.take()
@@ -192,7 +195,7 @@ func TestARouterThatRefusesEmbeddingsDoesNotStandInTheWay(t *testing.T) {
 	upstream, u := newFake(t), new(understanding)
 	upstream.other = u.ServeHTTP
 	u.refuse(http.StatusInternalServerError)
-	s := start(t, options{upstream: upstream.URL, app: withMeaning, site: "handle /metrics {\nmetrics\n}"})
+	s := start(t, options{upstream: upstream.URL, adjust: withMeaning})
 	s.talk(upstream, "s")
 	before := s.scrape()
 	s.chat(acme, "Where does my boat lie?", `"sessionId":"s","saveToMemory":false`)

@@ -1,16 +1,18 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 const operators = "sk-of-the-operator"
 
 func TestOneKeyIsEnoughWhereTheOperatorHasTheRouters(t *testing.T) {
-	t.Setenv("BACKSTORY_TEST_ROUTER_KEY", operators)
+	t.Parallel()
 	upstream := newFake(t)
 	vectors := new(embeddings)
 	var asked sync.Map // what, with which key: for anything but a chat
@@ -20,7 +22,7 @@ func TestOneKeyIsEnoughWhereTheOperatorHasTheRouters(t *testing.T) {
 	}
 	s := start(t, options{
 		upstream: upstream.URL,
-		app:      "router_key {env.BACKSTORY_TEST_ROUTER_KEY}\nembedder router test/embed 8",
+		adjust:   func(o *gateway.Options) { o.RouterKey, o.Embedder = operators, routerEmbedder("test/embed", 8) },
 	})
 	one := []string{"serviceKey", "", "Authorization", "Bearer " + acme}
 
@@ -83,6 +85,7 @@ func TestOneKeyIsEnoughWhereTheOperatorHasTheRouters(t *testing.T) {
 }
 
 func TestARefusedOperatorsKeyIsNotTheClients(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	refuse := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -92,7 +95,9 @@ func TestARefusedOperatorsKeyIsNotTheClients(t *testing.T) {
 	}
 	upstream.other = refuse
 	upstream.replyWith(func(w http.ResponseWriter, r *http.Request, _ string) { refuse(w, r) })
-	s := start(t, options{upstream: upstream.URL, app: "router_key " + operators + "\nembedder router test/embed 8"})
+	s := start(t, options{upstream: upstream.URL, adjust: func(o *gateway.Options) {
+		o.RouterKey, o.Embedder = operators, routerEmbedder("test/embed", 8)
+	}})
 	one := []string{"serviceKey", "", "Authorization", "Bearer " + acme}
 	for path, extra := range map[string]string{"/chat/completions": `"sessionId":"s"`, "/chat/completions?": "", "/responses": ""} {
 		r := s.post("", path, chatBody("hi", extra), one...)
@@ -113,10 +118,11 @@ func TestARefusedOperatorsKeyIsNotTheClients(t *testing.T) {
 }
 
 func TestTheOperatorsAccountIsNotTheClients(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
 	var asked []string
 	upstream.other = func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.Method+" "+r.URL.Path) }
-	s := start(t, options{upstream: upstream.URL, app: "router_key " + operators})
+	s := start(t, options{upstream: upstream.URL, adjust: func(o *gateway.Options) { o.RouterKey = operators }})
 	one := []string{"serviceKey", "", "Authorization", "Bearer " + acme}
 	for _, request := range []string{
 		"POST /embeddings", "POST /completions", "POST /responses", "POST /moderations", "POST /rerank", "POST /audio/speech",

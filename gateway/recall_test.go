@@ -1,4 +1,4 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/gateway"
 )
 
 // talk has a long conversation: an exchange about a boat, and many about
@@ -26,7 +28,7 @@ func (s *site) talk(upstream *fake, session string) {
 }
 
 // small leaves a session room for about five exchanges of talk.
-const small = "context {\nmax_added_tokens 700\n}"
+func small(o *gateway.Options) { o.Context.MaxAddedTokens = 700 }
 
 func lastUser(r received) string {
 	messages := gjson.Get(r.body, "messages").Array()
@@ -34,9 +36,10 @@ func lastUser(r received) string {
 }
 
 func TestOlderMessagesAreRecalled(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	db := "sqlite " + filepath.Join(t.TempDir(), "backstory.db")
-	s := start(t, options{upstream: upstream.URL, app: small, store: db})
+	db := database(filepath.Join(t.TempDir(), "backstory.db"))
+	s := start(t, options{upstream: upstream.URL, adjust: small, store: db})
 	s.talk(upstream, "s")
 	const question = "Where does my boat lie?"
 	for range 2 {
@@ -59,7 +62,7 @@ func TestOlderMessagesAreRecalled(t *testing.T) {
 			t.Error("the newest exchanges are missing")
 		}
 		// A process that knows nothing of the session yet does the same.
-		s.load(options{upstream: upstream.URL, app: small, store: db})
+		s.load(options{upstream: upstream.URL, adjust: small, store: db})
 	}
 
 	t.Run("preview", func(t *testing.T) {
@@ -118,7 +121,8 @@ func TestOlderMessagesAreRecalled(t *testing.T) {
 		}
 	})
 	t.Run("off", func(t *testing.T) {
-		s.load(options{upstream: upstream.URL, app: "context {\nmax_added_tokens 700\nrecall off\n}", store: db})
+		off := func(o *gateway.Options) { small(o); o.Context.DisableRecall = true }
+		s.load(options{upstream: upstream.URL, adjust: off, store: db})
 		r := s.chat(acme, question, `"sessionId":"s","saveToMemory":false`)
 		if got := lastUser(upstream.last(t)); got != question || r.get("_metadata.memory.recalledMessages").Exists() {
 			t.Errorf("the model was asked %q", got)
@@ -128,8 +132,9 @@ func TestOlderMessagesAreRecalled(t *testing.T) {
 
 // A model that calls a tool sees the same question when the results come.
 func TestARequestWithToolResultsIsGivenWhatWasRecalled(t *testing.T) {
+	t.Parallel()
 	upstream := newFake(t)
-	s := start(t, options{upstream: upstream.URL, app: small})
+	s := start(t, options{upstream: upstream.URL, adjust: small})
 	s.talk(upstream, "s")
 	const question = `{"role":"user","content":"Where does my boat lie? Look it up."}`
 	const call = `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"find","arguments":"{}"}}]}`
@@ -160,20 +165,4 @@ func TestARequestWithToolResultsIsGivenWhatWasRecalled(t *testing.T) {
 		}
 		s.ok(s.do(s.request("GET", "/sessions/s", acme, nil)))
 	}
-}
-
-// addsUp checks that a preview's parts tell of all tokens of the prompt.
-func (s *site) addsUp(p reply) {
-	s.t.Helper()
-	parts, total := sum(s.ok(p).get("parts.#.tokens")), p.get("_metadata.context.totalTokens").Int()
-	if parts == 0 || parts != total {
-		s.t.Errorf("the parts take %d tokens of %d: %s", parts, total, p.get("parts"))
-	}
-}
-
-func sum(numbers gjson.Result) (n int64) {
-	for _, v := range numbers.Array() {
-		n += v.Int()
-	}
-	return n
 }

@@ -1,4 +1,4 @@
-package caddymodule_test
+package gateway_test
 
 import (
 	"fmt"
@@ -43,6 +43,7 @@ func heavy(t *testing.T) *fake {
 }
 
 func TestWhatTheRouterBillsCorrectsTheEstimates(t *testing.T) {
+	t.Parallel()
 	for name, extra := range map[string]string{"JSON": "", "a stream": `,"stream":true`} {
 		t.Run(name, func(t *testing.T) {
 			s := start(t, options{upstream: heavy(t).URL})
