@@ -9,7 +9,6 @@ import (
 	"io"
 	"mime/multipart"
 	"net/http"
-	"runtime"
 	"strings"
 	"time"
 
@@ -69,7 +68,7 @@ func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Han
 		}
 		return err
 	}
-	in.release()
+	in.content = nil // it may be large, and isn't needed any more
 	file.Status, err = g.ingest(r.Context(), newUpstream(r, router), who.scope, file.ID, prepared, work, wait.C)
 	if err != nil {
 		return err
@@ -98,7 +97,7 @@ func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http
 	go func() {
 		defer work.end()
 		p, err := prepared()
-		in.release()
+		in.content = nil
 		if err == nil {
 			err = g.knowledge.Ingest(work.ctx, via, who.scope, file.ID, p)
 		}
@@ -249,19 +248,6 @@ func (g *Gateway) readForm(w http.ResponseWriter, r *http.Request, maxFile int64
 		if err := in.take(p, maxFile); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// largeFile is from where the memory of a file is given back at once, bytes.
-const largeFile = 16 << 20
-
-// release forgets the content. Without a collection now, the next would come
-// only when as much again had been used.
-func (in *form) release() {
-	large := len(in.content) >= largeFile
-	in.content = nil
-	if large {
-		runtime.GC()
 	}
 }
 
