@@ -6,7 +6,7 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	. "github.com/backstory-proxy/backstory/knowledge/extract/extracttest"
+	. "github.com/backstory-proxy/backstory/internal/extracttest"
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
 )
 

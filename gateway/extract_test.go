@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/backstory-proxy/backstory/gateway"
-	. "github.com/backstory-proxy/backstory/knowledge/extract/extracttest"
+	. "github.com/backstory-proxy/backstory/internal/extracttest"
 )
 
 func TestDocumentsOfAllKindsAreFoundAndCited(t *testing.T) {

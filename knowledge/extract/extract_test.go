@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/backstory-proxy/backstory/internal/extracttest"
 	"github.com/backstory-proxy/backstory/knowledge/extract"
-	. "github.com/backstory-proxy/backstory/knowledge/extract/extracttest"
 )
 
 // read returns the blocks of a file as lines "kind text", with level and page.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	. "github.com/backstory-proxy/backstory/internal/extracttest"
 	"github.com/backstory-proxy/backstory/knowledge/extract"
-	. "github.com/backstory-proxy/backstory/knowledge/extract/extracttest"
 )
 
 // checked reads a file and tests what holds for every block. A file may be

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/backstory-proxy/backstory/internal/extracttest"
 	"github.com/backstory-proxy/backstory/knowledge/extract"
-	. "github.com/backstory-proxy/backstory/knowledge/extract/extracttest"
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
 )
 

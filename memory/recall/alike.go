@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/backstory-proxy/backstory/memory/recall/wordvec"
+	"github.com/backstory-proxy/backstory/memory/recall/internal/wordvec"
 )
 
 const (

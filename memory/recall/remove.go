@@ -3,7 +3,7 @@ package recall
 import (
 	"unsafe"
 
-	"github.com/backstory-proxy/backstory/memory/recall/wordvec"
+	"github.com/backstory-proxy/backstory/memory/recall/internal/wordvec"
 )
 
 // Remove forgets an exchange. The newest ones vanish altogether; of one that

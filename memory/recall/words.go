@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/backstory-proxy/backstory/knowledge/terms"
-	"github.com/backstory-proxy/backstory/memory/recall/wordvec"
+	"github.com/backstory-proxy/backstory/memory/recall/internal/wordvec"
 )
 
 // seed makes the hashes of terms unpredictable: nobody can choose words that

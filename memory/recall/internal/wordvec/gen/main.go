@@ -2,7 +2,7 @@
 // (https://nlp.stanford.edu/projects/glove/, under the Public Domain Dedication
 // and License):
 //
-//	go run ./memory/recall/wordvec/gen glove.6B.100d.txt > memory/recall/wordvec/words.bin
+//	go run ./memory/recall/internal/wordvec/gen glove.6B.100d.txt > memory/recall/internal/wordvec/words.bin
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"strings"
 
 	"github.com/backstory-proxy/backstory/knowledge/terms"
-	"github.com/backstory-proxy/backstory/memory/recall/wordvec"
+	"github.com/backstory-proxy/backstory/memory/recall/internal/wordvec"
 )
 
 const (
