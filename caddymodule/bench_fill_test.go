@@ -53,7 +53,7 @@ func (f *filler) add(session string, messages int) {
 				ID: fmt.Sprint("e", i), Created: time.Now(), Model: benchModel, Finish: "stop",
 				Messages: []store.Message{fillMessage(i), fillMessage(i + 1)},
 			}
-			if _, err := f.store.Append(context.Background(), store.Append{Scope: store.Scope{Tenant: "acme"}, Session: session, Exchange: e}); err != nil {
+			if _, err := f.store.Append(context.Background(), store.Append{Scope: store.Scope{Tenant: "acme"}, Session: session, Exchange: e, Anyway: true}); err != nil {
 				f.b.Error(err)
 				return
 			}

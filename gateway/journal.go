@@ -93,8 +93,7 @@ func (s *Shared) append(ctx context.Context, e journal.Entry) error {
 	if err := s.catchUp(ctx, e.Scope, e.Session); err != nil {
 		return err
 	}
-	_, err := s.Append(ctx, e.Append())
-	return err
+	return e.Save(ctx, s.Store)
 }
 
 func (s *Shared) addToJournal(ctx context.Context, e journal.Entry) error {

@@ -11,7 +11,7 @@
 // What the store was to check when the exchange came, it checks when it gets it:
 // whether the session was deleted since the request began, by the mark that the
 // request saw; and what others have saved of the same conversation since, by
-// memory.Draft.Rebase, for which the digests of that conversation are kept too.
+// memory.Draft.Save, for which the digests of that conversation are kept too.
 //
 // One SQLite file serves any number of processes and stores. Each process
 // replays what it wrote itself, and what dead ones have left.
@@ -43,17 +43,15 @@ type Entry struct {
 	TTL   time.Duration
 }
 
-// Append is what the store is asked.
-func (e *Entry) Append() store.Append {
-	return store.Append{
-		Scope: e.Scope, Session: e.Session, Exchange: e.Draft.Exchange, Mark: e.Mark,
-		Rebase: e.Draft.Rebase, Replaces: e.Draft.Replaces, TTL: e.TTL, Usage: e.Usage,
-	}
+// Save saves the exchange in the store.
+func (e *Entry) Save(ctx context.Context, to memory.Appender) error {
+	_, err := e.Draft.Save(ctx, to, store.Append{Scope: e.Scope, Session: e.Session, Mark: e.Mark, TTL: e.TTL, Usage: e.Usage})
+	return err
 }
 
 // Store is what the journal asks of a store.
 type Store interface {
-	Append(ctx context.Context, a store.Append) (int64, error)
+	memory.Appender
 	Ping(ctx context.Context) error
 }
 

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"reflect"
 	"testing"
@@ -67,13 +68,25 @@ func TestNothingOfAnEntryIsLost(t *testing.T) {
 }
 
 func TestNothingOfAnAppendIsLost(t *testing.T) {
-	a := full(t).Append()
-	v := reflect.ValueOf(a)
+	var got asked
+	if err := full(t).Save(t.Context(), &got); err != nil {
+		t.Fatal(err)
+	}
+	v := reflect.ValueOf(got.a)
 	for i := range v.NumField() {
-		if v.Field(i).IsZero() {
-			t.Errorf("an entry doesn't hold Append.%s", v.Type().Field(i).Name)
+		name := v.Type().Field(i).Name
+		if v.Field(i).IsZero() && name != "Seen" && name != "Anyway" { // of a first try, which minds others
+			t.Errorf("an entry doesn't hold Append.%s", name)
 		}
 	}
+}
+
+// asked is a store that remembers what it was asked.
+type asked struct{ a store.Append }
+
+func (s *asked) Append(_ context.Context, a store.Append) (int64, error) {
+	s.a = a
+	return 1, nil
 }
 
 func FuzzDecode(f *testing.F) {

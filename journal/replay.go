@@ -155,7 +155,7 @@ func (j *Journal) settle(ctx context.Context, q *queue, r *row, reader bool) (se
 	}
 	try, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	_, err = j.store.Append(try, e.Append())
+	err = e.Save(try, j.store)
 	what := Replayed
 	switch {
 	case errors.Is(err, store.ErrDeleted):

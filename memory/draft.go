@@ -27,7 +27,8 @@ func (t *Turn) Draft() (d Draft, save bool) {
 
 // Rebase is the exchange for a session that others have appended to since the
 // request saw it: what they saved of the same conversation isn't saved again.
-// replaces takes the place of Replaces. An exchange without messages means that
+// newer is all that the session holds beyond that; see store.Conflict. replaces
+// takes the place of Replaces. An exchange without messages means that
 // there is nothing left to save.
 //
 // A client that leaves and asks again at once has two requests under way, and

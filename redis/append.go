@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -17,20 +16,19 @@ const (
 	appendSaved     = iota // and each one's Seq
 	appendDuplicate        // and each one's Seq that it has already
 	appendDeleted
-	appendNewer // and the session's Seq, and the exchanges that are newer than the mark
+	appendConflict // and the session's Seq, and the exchanges that are newer than the mark
 )
 
 // appendScript saves exchanges at the end of their session, those that it has
 // already excepted: by the digests of their IDs.
 //
 // KEYS: session, log, seen, epoch, turn. ARGV: the mark's epoch and seq; the seq
-// that the session must not have passed, or nothing; the digest of the ID that
-// was asked for, or nothing; the session's name; now in ms; the seq to be
-// replaced or 0; 1 if duplicates must write too, so that there is something for
-// the replicas to confirm; the time to live in ms or 0; and for each exchange:
-// the digest of its ID, messages, tokens, the record.
+// up to which the session is known; 1 if it may have passed that; the session's
+// name; now in ms; the seq to be replaced or 0; 1 if duplicates must write too,
+// so that there is something for the replicas to confirm; the time to live in ms
+// or 0; and for each exchange: the digest of its ID, messages, tokens, the record.
 //
-// A session that holds less than the request saw, and wasn't deleted, has lost
+// A session that holds less than is known of it, and wasn't deleted, has lost
 // some: its time was up, or a replica took over that hadn't got all. What is
 // saved then replaces nothing: the seq may be another exchange's by now.
 //
@@ -40,18 +38,16 @@ var appendScript = newScript(`
 local session, log, seen = KEYS[1], KEYS[2], KEYS[3]
 local d = redis.call('HMGET', session, 'seq', 'ever', 'messages', 'tokens', 'mean_tokens', 'mean_messages', 'sent')
 local seq, ever = tonumber(d[1] or '0'), tonumber(d[2] or '0')
-local epoch, mark = tonumber(redis.call('GET', KEYS[4]) or '0'), tonumber(ARGV[2])
+local epoch, mark, expected = tonumber(redis.call('GET', KEYS[4]) or '0'), tonumber(ARGV[2]), tonumber(ARGV[3])
 local ttl = tonumber(ARGV[9])
 if epoch > tonumber(ARGV[1]) then return {2} end
 
 local known, fresh = {}, false
 for i = 10, #ARGV, 4 do
-	local same = redis.call('HGET', seen, ARGV[i])
-	if not same and ARGV[4] ~= '' and ARGV[4] ~= ARGV[i] then same = redis.call('HGET', seen, ARGV[4]) end
-	known[i] = same
-	fresh = fresh or not same
+	known[i] = redis.call('HGET', seen, ARGV[i])
+	fresh = fresh or not known[i]
 end
-if fresh and ARGV[3] ~= '' and seq > tonumber(ARGV[3]) then
+if fresh and ARGV[4] ~= '1' and seq > expected then
 	return {3, d[1], redis.call('LRANGE', log, string.format('%.0f', mark - seq), -1)}
 end
 
@@ -76,7 +72,7 @@ local function remove(target)
 	end
 end
 local replaces = tonumber(ARGV[7])
-if fresh and replaces > 0 and replaces <= seq and seq >= mark then remove(replaces) end
+if fresh and replaces > 0 and replaces <= seq and seq >= expected then remove(replaces) end
 
 local function text(n) return string.format('%.0f', n) end
 local mm, mt = d[6] and tonumber(d[6]), d[5] and tonumber(d[5])
@@ -107,7 +103,7 @@ end
 return {fresh and 0 or 1, seqs}
 `)
 
-// Append saves an exchange, in one trip unless it has to be rebased.
+// Append saves an exchange, in one trip.
 func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 	if a.Session == "" {
 		return 0, errors.New("redis: append to a session without a name")
@@ -116,44 +112,24 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 		return 0, err
 	}
 	defer s.end()
-	e, replaces, expected := a.Exchange, a.Replaces, a.Mark.Seq
 	b := s.beside(&a)
-	inTurn := false
-	for {
-		reply, err := s.tryAppend(ctx, &a, &e, replaces, expected, b)
-		if err != nil {
-			if !errors.Is(err, errTooFewReplicas) || reply.outcome != appendSaved {
-				s.uncount(ctx, b)
-			}
-			return 0, failure(ctx, err)
-		}
-		switch reply.outcome {
-		case appendDuplicate:
+	reply, err := s.appendAll(ctx, &a, []store.Exchange{a.Exchange}, b)
+	if err != nil {
+		if !errors.Is(err, errTooFewReplicas) || reply.outcome != appendSaved {
 			s.uncount(ctx, b)
-			return reply.seqs[0], nil
-		case appendSaved:
-			return reply.seqs[0], nil
-		case appendDeleted:
-			return 0, store.ErrDeleted
 		}
-		if !inTurn {
-			// From here on one after the other: many who each start again
-			// whenever another was faster would wear one another out.
-			release, err := s.turns.take(ctx, a.Scope, a.Session)
-			if err != nil {
-				s.uncount(ctx, b)
-				return 0, err
-			}
-			defer release()
-			inTurn = true
-		}
-		// Somebody was faster. Nothing comes between what Rebase sees now and
-		// the append, or the script says so again.
-		expected = reply.seq
-		if e, replaces = a.Rebase(after(reply.newer, a.Mark.Seq)); len(e.Messages) == 0 {
-			return 0, nil
-		}
+		return 0, failure(ctx, err)
 	}
+	switch reply.outcome {
+	case appendDeleted:
+		return 0, store.ErrDeleted
+	case appendConflict:
+		s.uncount(ctx, b)
+		return 0, &store.Conflict{Newer: after(reply.newer, a.Mark.Seq), Seq: reply.seq}
+	case appendDuplicate:
+		s.uncount(ctx, b)
+	}
+	return reply.seqs[0], nil
 }
 
 // after drops the exchanges up to seq: where some were replaced, more were read
@@ -167,50 +143,47 @@ func after(list []store.Exchange, seq int64) []store.Exchange {
 	return nil
 }
 
-func (s *Store) tryAppend(ctx context.Context, a *store.Append, e *store.Exchange, replaces, expected int64, b *beside) (appendReply, error) {
-	var limit any = ""
-	if a.Rebase != nil {
-		limit = max(expected, 0)
-	}
-	list := []store.Exchange{*e}
-	return s.appendAll(ctx, a.Scope, a.Session, a.Mark, limit, idDigest(a.Exchange.ID), replaces, a.TTL, list, b)
-}
-
 type appendReply struct {
 	outcome int64
-	seq     int64   // of the session, where the outcome is appendNewer
+	seq     int64   // of the session, where the outcome is appendConflict
 	seqs    []int64 // else those of the exchanges
 	newer   []store.Exchange
 }
 
-// appendAll runs the script.
-func (s *Store) appendAll(ctx context.Context, scope store.Scope, session string, mark store.Mark, limit, asked any, replaces int64, ttl time.Duration, list []store.Exchange, b *beside) (appendReply, error) {
+// appendAll runs the script: all of a counts but its exchange.
+func (s *Store) appendAll(ctx context.Context, a *store.Append, list []store.Exchange, b *beside) (appendReply, error) {
 	now := s.now()
-	tag := sessionTag(scope, session)
-	wait := 0
-	if s.opts.WaitReplicas > 0 {
-		wait = 1
-	}
+	tag := sessionTag(a.Scope, a.Session)
 	c := &call{
 		script: appendScript,
 		keys: []string{
 			s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
 			s.layout.tagged(turnKey, tag),
 		},
-		args: []any{mark.Epoch, max(mark.Seq, 0), limit, asked, session, now.UnixMilli(), replaces, wait, ttl.Milliseconds()},
+		args: []any{
+			a.Mark.Epoch, max(a.Mark.Seq, 0), max(a.Known(), 0), flag(a.Anyway), a.Session, now.UnixMilli(),
+			a.Replaces, flag(s.opts.WaitReplicas > 0), a.TTL.Milliseconds(),
+		},
 	}
 	for i := range list {
 		e := &list[i]
 		c.args = append(c.args, idDigest(e.ID), len(e.Messages), e.Tokens(), encodeExchange(e))
 	}
 	b.listed.Score = float64(now.UnixMicro())
-	b.ttl = ttl
+	b.ttl = a.TTL
 	err := s.save(ctx, c, b)
 	if err != nil && !errors.Is(err, errTooFewReplicas) { // which come on top of a reply
 		return appendReply{}, err
 	}
 	reply, badReply := readAppend(c.cmd)
 	return reply, cmp.Or(err, badReply)
+}
+
+func flag(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
 }
 
 // save runs the append, and writes what goes with it in the same trip.
@@ -247,7 +220,7 @@ func readAppend(cmd *goredis.Cmd) (r appendReply, err error) {
 	if len(reply) < 2 {
 		return r, errCorrupt
 	}
-	if r.outcome == appendNewer {
+	if r.outcome == appendConflict {
 		if r.seq, err = readSeq(reply[1]); err == nil && len(reply) == 3 {
 			elements, _ := reply[2].([]any)
 			r.newer, err = decodeExchanges(elements)

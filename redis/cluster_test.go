@@ -105,7 +105,7 @@ func TestCluster(t *testing.T) {
 	t.Run("an append that no replica confirms doesn't count as saved", func(t *testing.T) {
 		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, WaitTimeout: 10 * time.Millisecond, unindexed: true})
 		for range 2 { // the second time it is there already
-			_, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: sample("e"), Usage: store.Used{Month: march, Tokens: 5}})
+			_, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: sample("e"), Usage: store.Used{Month: march, Tokens: 5}, Anyway: true})
 			if !errors.Is(err, errTooFewReplicas) {
 				t.Errorf("got %v", err)
 			}
@@ -241,7 +241,7 @@ func TestSentinel(t *testing.T) {
 		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, WaitTimeout: 2500 * time.Millisecond, unindexed: true})
 		ctx := context.Background()
 		e := store.Exchange{ID: "e1", Messages: []store.Message{{JSON: []byte("{}"), Tokens: 1}}}
-		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e}); err != nil {
+		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e, Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 		primary.stop()
@@ -251,7 +251,7 @@ func TestSentinel(t *testing.T) {
 		})
 		// Nobody is left to confirm it: it may not count as saved.
 		e.ID = "e2"
-		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e}); err == nil {
+		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e, Anyway: true}); err == nil {
 			t.Error("an append counts as saved that no replica has")
 		}
 	})

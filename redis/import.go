@@ -19,8 +19,8 @@ func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
 	if len(i.Exchanges) == 0 {
 		return nil, nil
 	}
-	b := s.beside(&store.Append{Scope: i.Scope, Session: i.Session})
-	reply, err := s.appendAll(ctx, i.Scope, i.Session, i.Mark, "", "", 0, i.TTL, i.Exchanges, b)
+	a := store.Append{Scope: i.Scope, Session: i.Session, Mark: i.Mark, Anyway: true, TTL: i.TTL}
+	reply, err := s.appendAll(ctx, &a, i.Exchanges, s.beside(&a))
 	if err != nil {
 		return nil, failure(ctx, err)
 	}

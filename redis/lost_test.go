@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -39,7 +40,7 @@ func TestWhatIsSentAgainIsDoneOnce(t *testing.T) {
 		}
 	}
 	losing("append", func() error {
-		seq, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: sample("e1"), Usage: store.Used{Month: march, Tokens: 7}})
+		seq, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: sample("e1"), Usage: store.Used{Month: march, Tokens: 7}, Anyway: true})
 		if seq != 1 {
 			t.Errorf("append returned %d", seq)
 		}
@@ -94,8 +95,8 @@ func TestTwoStoresOnOneServer(t *testing.T) {
 				e := sample(fmt.Sprint("e", i))
 				g, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 1 << 30, Session: "s"})
 				if err == nil {
-					_, err = s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e, Mark: g.Mark,
-						Rebase: func([]store.Exchange) (store.Exchange, int64) { return e, 0 }})
+					d := memory.Draft{Exchange: e}
+					_, err = d.Save(ctx, s, store.Append{Scope: of("a"), Session: "s", Mark: g.Mark})
 				}
 				if err != nil {
 					t.Error(err)

@@ -57,7 +57,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: connect(target, o), layout: layout{o.Prefix}, opts: o, now: o.Now, turns: newTurns(), nonce: rand.Text()[:12]}
+	s := &Store{client: connect(target, o), layout: layout{o.Prefix}, opts: o, now: o.Now, nonce: rand.Text()[:12]}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -91,7 +91,6 @@ type Store struct {
 	layout layout
 	opts   Options
 	now    func() time.Time
-	turns  *turns
 	// nonce and serial make names that no other process makes.
 	nonce  string
 	serial atomic.Uint64

@@ -53,37 +53,31 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 
 func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 	d, same, err := s.sessionState(c, a.Scope, a.Session, a.Mark, a.Exchange.ID)
-	if (err == nil || errors.Is(err, store.ErrDeleted)) && !same.Valid {
+	switch {
+	case errors.Is(err, store.ErrDeleted) && !same.Valid:
 		if failed := addUsage(c, d.tenant, a.Scope, a.Usage); failed != nil {
 			return 0, failed
 		}
-	}
-	switch {
+		return 0, err
 	case err != nil:
 		return 0, err
 	case same.Valid:
 		return same.Int64 & seqMask, nil
 	case d.seq == seqMask:
 		return 0, errFull
-	}
-	e, replaces := a.Exchange, a.Replaces
-	if d.seq < a.Mark.Seq { // some were lost: another one may have that Seq by now
-		replaces = 0
-	}
-	if a.Rebase != nil && d.seq > a.Mark.Seq {
+	case d.seq > a.Known() && !a.Anyway:
 		newer, err := exchangesAfter(c, d.id, max(a.Mark.Seq, 0))
 		if err != nil {
 			return 0, err
 		}
-		if e, replaces = a.Rebase(newer); len(e.Messages) == 0 {
-			return 0, nil
-		}
-		if e.ID != a.Exchange.ID {
-			err := c.row(`SELECT id FROM exchanges WHERE session = ? AND name = ?`, d.id, e.ID).Scan(&same)
-			if !errors.Is(err, store.ErrNotFound) {
-				return same.Int64 & seqMask, err
-			}
-		}
+		return 0, &store.Conflict{Newer: newer, Seq: d.seq}
+	}
+	if err := addUsage(c, d.tenant, a.Scope, a.Usage); err != nil {
+		return 0, err
+	}
+	replaces := a.Replaces
+	if d.seq < a.Known() { // some were lost: another one may have that Seq by now
+		replaces = 0
 	}
 	if err := s.addSession(c, &d, a.Session); err != nil {
 		return 0, err
@@ -94,7 +88,7 @@ func (s *Store) append(c *conn, a *store.Append) (int64, error) {
 		}
 	}
 	expires := s.expiry(a.TTL)
-	kept, err := s.insertExchange(c, d, &e, expires)
+	kept, err := s.insertExchange(c, d, &a.Exchange, expires)
 	if err != nil {
 		return 0, err
 	}

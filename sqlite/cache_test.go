@@ -124,36 +124,55 @@ func full(id string) store.Exchange {
 // writes are all the ways to change what Gather answers, by name. Each begins
 // with 30 exchanges e0… in session s and one in t.
 var writes = map[string]func(*Store) error{
-	"nothing":                 func(*Store) error { return nil },
-	"append":                  func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n")}) },
-	"append without messages": func(s *Store) error { return save(s, "s", store.Append{Exchange: store.Exchange{ID: "n"}}) },
-	"append to a new session": func(s *Store) error { return save(s, "new", store.Append{Exchange: full("n")}) },
-	"append for an hour":      func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), TTL: time.Hour}) },
+	"nothing": func(*Store) error { return nil },
+	"append":  func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), Anyway: true}) },
+	"append without messages": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: store.Exchange{ID: "n"}, Anyway: true})
+	},
+	"append to a new session": func(s *Store) error { return save(s, "new", store.Append{Exchange: full("n"), Anyway: true}) },
+	"append for an hour": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("n"), TTL: time.Hour, Anyway: true})
+	},
 	"import": func(s *Store) error {
 		_, err := s.Import(context.Background(), store.Import{Scope: of("a"), Session: "s", Exchanges: []store.Exchange{full("n"), full("m")}})
 		return err
 	},
-	"append the same again":       func(s *Store) error { return save(s, "s", store.Append{Exchange: full("e29")}) },
-	"replace the last":            func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), Replaces: 30}) },
-	"replace one in the tail":     func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), Replaces: 25}) },
-	"replace one before the tail": func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), Replaces: 2}) },
-	"replace what isn't there":    func(s *Store) error { return save(s, "s", store.Append{Exchange: full("n"), Replaces: -99}) },
-	"rebase": func(s *Store) error {
-		return save(s, "s", store.Append{Exchange: full("n"), Mark: store.Mark{Seq: 3}, Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
-			return full("rebased"), newer[len(newer)-1].Seq
-		}})
+	"append the same again": func(s *Store) error { return save(s, "s", store.Append{Exchange: full("e29"), Anyway: true}) },
+	"replace the last": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("n"), Replaces: 30, Anyway: true})
 	},
-	"rebase to nothing": func(s *Store) error {
-		return save(s, "s", store.Append{Exchange: full("n"), Rebase: func([]store.Exchange) (store.Exchange, int64) { return store.Exchange{}, 30 }})
+	"replace one in the tail": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("n"), Replaces: 25, Anyway: true})
+	},
+	"replace one before the tail": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("n"), Replaces: 2, Anyway: true})
+	},
+	"replace what isn't there": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("n"), Replaces: -99, Anyway: true})
+	},
+	"conflict": func(s *Store) error {
+		var c *store.Conflict
+		if err := save(s, "s", store.Append{Exchange: full("n"), Mark: store.Mark{Seq: 3}, Usage: store.Used{Month: month, Tokens: 7}}); !errors.As(err, &c) {
+			return fmt.Errorf("got %w", err)
+		}
+		return nil
+	},
+	"append that was rebased": func(s *Store) error {
+		return save(s, "s", store.Append{Exchange: full("n"), Mark: store.Mark{Seq: 3}, Seen: 30, Replaces: 30})
 	},
 	"a panic": func(s *Store) error {
 		defer func() { _ = recover() }()
-		return save(s, "s", store.Append{Exchange: full("n"), Rebase: func([]store.Exchange) (store.Exchange, int64) { panic("a defect") }})
+		return s.writer.write(context.Background(), 1, func(c *conn) error {
+			if _, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full("n"), Anyway: true}); err != nil {
+				return err
+			}
+			panic("a defect")
+		})
 	},
 	"an append that is undone": func(s *Store) error {
 		defect := errors.New("a defect")
 		err := s.writer.write(context.Background(), 1, func(c *conn) error {
-			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full("n")})
+			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full("n"), Anyway: true})
 			return errors.Join(err, defect)
 		})
 		if !errors.Is(err, defect) {
@@ -163,7 +182,7 @@ var writes = map[string]func(*Store) error{
 	},
 	"appends that are undone with their transaction": func(s *Store) error {
 		return s.writer.write(context.Background(), 1, func(c *conn) error {
-			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full("n")})
+			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full("n"), Anyway: true})
 			if err == nil {
 				_ = c.exec(`ROLLBACK`)
 			}
@@ -171,10 +190,10 @@ var writes = map[string]func(*Store) error{
 		})
 	},
 	"append with usage": func(s *Store) error {
-		return save(s, "s", store.Append{Exchange: full("n"), Usage: store.Used{Month: month, Tokens: 7}})
+		return save(s, "s", store.Append{Exchange: full("n"), Usage: store.Used{Month: month, Tokens: 7}, Anyway: true})
 	},
 	"append the same with usage": func(s *Store) error {
-		return save(s, "s", store.Append{Exchange: full("e29"), Usage: store.Used{Month: month, Tokens: 7}})
+		return save(s, "s", store.Append{Exchange: full("e29"), Usage: store.Used{Month: month, Tokens: 7}, Anyway: true})
 	},
 	"append with usage what was deleted": func(s *Store) error {
 		return save(s, "s", store.Append{Exchange: full("n"), Mark: store.Mark{Seq: 99}, Usage: store.Used{Month: month, Tokens: 7}})
@@ -202,7 +221,7 @@ var writes = map[string]func(*Store) error{
 	},
 	"delete in steps": func(s *Store) error {
 		for i := range purgeBatch {
-			if err := save(s, "s", store.Append{Exchange: full(fmt.Sprint("n", i))}); err != nil {
+			if err := save(s, "s", store.Append{Exchange: full(fmt.Sprint("n", i)), Anyway: true}); err != nil {
 				return err
 			}
 		}
@@ -240,11 +259,11 @@ func TestTheCacheAgreesWithTheFileAfterAnyWrite(t *testing.T) {
 						writer = open(path, Options{Synchronous: Normal})
 					}
 					for i := range 30 {
-						if err := save(s, "s", store.Append{Exchange: full(fmt.Sprint("e", i))}); err != nil {
+						if err := save(s, "s", store.Append{Exchange: full(fmt.Sprint("e", i)), Anyway: true}); err != nil {
 							t.Fatal(err)
 						}
 					}
-					if err := save(s, "t", store.Append{Exchange: sample("e")}); err != nil {
+					if err := save(s, "t", store.Append{Exchange: sample("e"), Anyway: true}); err != nil {
 						t.Fatal(err)
 					}
 					if _, err := s.CreateFile(context.Background(), of("b"), store.File{ID: "f", Name: "f", Status: store.FileProcessed}, nil); err != nil {
@@ -272,7 +291,7 @@ func TestTheCacheLearnsNothingFromAJobThatIsUndoneAlone(t *testing.T) {
 	agree(t, s)
 	job := func(id string, defect error) func(*conn) error {
 		return func(c *conn) error {
-			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full(id)})
+			_, err := s.append(c, &store.Append{Scope: of("a"), Session: "s", Exchange: full(id), Anyway: true})
 			return errors.Join(err, defect)
 		}
 	}
@@ -287,7 +306,7 @@ func TestACommitOfAnyProgramIsSeenAtOnce(t *testing.T) {
 	eachWatch(t, func(t *testing.T, open func(string, Options) *Store) {
 		path := filepath.Join(t.TempDir(), "backstory.db")
 		s := open(path, Options{})
-		if err := save(s, "s", store.Append{Exchange: sample("e")}); err != nil {
+		if err := save(s, "s", store.Append{Exchange: sample("e"), Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 20 {
@@ -312,7 +331,7 @@ func TestCacheChild(t *testing.T) {
 	s := openAt(t, path, Options{Synchronous: Normal})
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
-		if err := save(s, "s", store.Append{Exchange: sample("child " + lines.Text())}); err != nil {
+		if err := save(s, "s", store.Append{Exchange: sample("child " + lines.Text()), Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Println("saved")
@@ -340,7 +359,7 @@ func TestAnotherProcessIsSeenAtOnce(t *testing.T) {
 		for i := range 200 {
 			id := fmt.Sprint(i)
 			if i%3 == 0 { // in between, so that there is more than one to look out for
-				if err := save(s, "s", store.Append{Exchange: sample(id)}); err != nil {
+				if err := save(s, "s", store.Append{Exchange: sample(id), Anyway: true}); err != nil {
 					t.Fatal(err)
 				}
 			} else {
@@ -363,7 +382,7 @@ func TestAnotherProcessIsSeenAtOnce(t *testing.T) {
 func TestWhatIsCachedNeedsNoQuery(t *testing.T) {
 	s := temporary(t)
 	for i := range 10 {
-		if err := save(s, "s", store.Append{Exchange: sample(fmt.Sprint(i))}); err != nil {
+		if err := save(s, "s", store.Append{Exchange: sample(fmt.Sprint(i)), Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -376,7 +395,7 @@ func TestWhatIsCachedNeedsNoQuery(t *testing.T) {
 	}
 	for i := range 100 { // an append keeps its session in the cache
 		session := []string{"s", "new"}[i%2]
-		if err := save(s, session, store.Append{Exchange: sample(fmt.Sprint("n", i))}); err != nil {
+		if err := save(s, session, store.Append{Exchange: sample(fmt.Sprint("n", i)), Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 		if g := gather(t, s, request(session, 20)); g.Tail[len(g.Tail)-1].ID != fmt.Sprint("n", i) {
@@ -391,7 +410,7 @@ func TestALongSessionTakesUpNoMoreThanIsAskedOfIt(t *testing.T) {
 	s := temporary(t)
 	for i := range 500 {
 		gather(t, s, request("s", 20))
-		if err := save(s, "s", store.Append{Exchange: sample(fmt.Sprint(i))}); err != nil {
+		if err := save(s, "s", store.Append{Exchange: sample(fmt.Sprint(i)), Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 		if e, _ := s.writer.cache.entries.Peek(cacheKey{of("a"), "s"}); len(e.tail.exchanges) > 2*(10+extra) {
@@ -420,7 +439,7 @@ func TestTheCacheKeepsToItsSize(t *testing.T) {
 	for i := range 2000 {
 		session := fmt.Sprint("s", rand.IntN(15))
 		if rand.IntN(3) == 0 {
-			if err := save(s, session, store.Append{Exchange: sample(fmt.Sprint(i))}); err != nil {
+			if err := save(s, session, store.Append{Exchange: sample(fmt.Sprint(i)), Anyway: true}); err != nil {
 				t.Fatal(err)
 			}
 			model[session]++
@@ -442,7 +461,7 @@ func TestTheCacheKeepsToItsSize(t *testing.T) {
 	}
 	big := sample("big")
 	big.Messages[0].JSON = make([]byte, 2*limit)
-	if err := save(s, "s1", store.Append{Exchange: big}); err != nil {
+	if err := save(s, "s1", store.Append{Exchange: big, Anyway: true}); err != nil {
 		t.Fatal(err)
 	}
 	if gather(t, s, request("s1", 1)); cached(t, s, request("s1", 1)) || !cached(t, s, request("", 0)) {
@@ -453,7 +472,7 @@ func TestTheCacheKeepsToItsSize(t *testing.T) {
 func TestACallerMayChangeAllOfItsTail(t *testing.T) {
 	s := temporary(t)
 	for i := range 3 {
-		if err := save(s, "s", store.Append{Exchange: full(fmt.Sprint(i))}); err != nil {
+		if err := save(s, "s", store.Append{Exchange: full(fmt.Sprint(i)), Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -515,7 +534,7 @@ func TestManyAtOnceSeeWhatWasAcknowledged(t *testing.T) {
 					}
 					whole(t, g)
 					if worker%2 == 0 {
-						a := store.Append{Scope: of("a"), Session: name, Exchange: sample(fmt.Sprint(worker, " ", i)), Mark: g.Mark}
+						a := store.Append{Scope: of("a"), Session: name, Exchange: sample(fmt.Sprint(worker, " ", i)), Mark: g.Mark, Anyway: true}
 						seq, err := s.Append(context.Background(), a)
 						if err != nil {
 							t.Error(err)

@@ -38,7 +38,7 @@ func TestCrashChild(t *testing.T) {
 		go func() {
 			for i := 0; ; i++ {
 				session, id := fmt.Sprint("s", worker/2), fmt.Sprintf("%d-%d-%d", os.Getpid(), worker, i)
-				if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: session, Exchange: sample(id)}); err != nil {
+				if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: session, Exchange: sample(id), Anyway: true}); err != nil {
 					fmt.Println("error", err)
 					return
 				}

@@ -16,21 +16,21 @@ func TestSessionsWhoseTimeIsUpFreeTheirStorage(t *testing.T) {
 	now := func() time.Time { return time.Unix(1_800_000_000, 0).Add(time.Duration(ahead.Load())) }
 	s := openAt(t, filepath.Join(t.TempDir(), "b.db"), Options{Now: now})
 	for i := range 2*sweepBatch + 3 {
-		if err := save(s, fmt.Sprint("s", i), store.Append{Exchange: sample("e"), TTL: time.Hour}); err != nil {
+		if err := save(s, fmt.Sprint("s", i), store.Append{Exchange: sample("e"), TTL: time.Hour, Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range 2*purgeBatch + 3 {
-		if err := save(s, "long", store.Append{Exchange: sample(fmt.Sprint("e", i)), TTL: time.Minute}); err != nil {
+		if err := save(s, "long", store.Append{Exchange: sample(fmt.Sprint("e", i)), TTL: time.Minute, Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := save(s, "kept", store.Append{Exchange: sample("e")}); err != nil {
+	if err := save(s, "kept", store.Append{Exchange: sample("e"), Anyway: true}); err != nil {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(time.Hour))
 	// One is begun anew before the sweep comes.
-	if err := save(s, "s0", store.Append{Exchange: sample("e"), TTL: time.Hour}); err != nil {
+	if err := save(s, "s0", store.Append{Exchange: sample("e"), TTL: time.Hour, Anyway: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.sweepOnce(t.Context()); err != nil {
@@ -57,7 +57,7 @@ func TestASessionBegunAnewAfterTheSweepHoldsNothingOfTheOldOne(t *testing.T) {
 		return g
 	}
 	for _, id := range []string{"e1", "e2"} {
-		if err := save(s, "s", store.Append{Exchange: sample(id), TTL: time.Hour}); err != nil {
+		if err := save(s, "s", store.Append{Exchange: sample(id), TTL: time.Hour, Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -141,7 +141,7 @@ func TestMigrationsStartFromAnEmptyFile(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "backstory.db")
 			prepare(t, path)
 			s := openAt(t, path, Options{})
-			if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: "e"}}); err != nil {
+			if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: "e"}, Anyway: true}); err != nil {
 				t.Error(err)
 			}
 			sound(t, s)

@@ -77,7 +77,7 @@ func TestDeletionsLeaveNothingBehind(t *testing.T) {
 	upload(t, s, "f2", 1)
 	begin(t, s, "f3", purgeBatch)
 	for i := range 2*purgeBatch + 1 {
-		if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: fmt.Sprint(i)}}); err != nil {
+		if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: fmt.Sprint(i)}, Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -141,7 +141,7 @@ func TestWhatWasBeingRemovedIsRemovedWhenTheFileIsOpenedAgain(t *testing.T) {
 	empty := rows(t, s)
 	upload(t, s, "f1", 2*purgeBatch+1)
 	for i := range purgeBatch + 1 {
-		if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: fmt.Sprint(i)}}); err != nil {
+		if _, err := s.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: fmt.Sprint(i)}, Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -189,7 +189,7 @@ func TestAppendsGetInBetweenTheStepsOfARemoval(t *testing.T) {
 		}
 		steps++
 		go func(id string) {
-			_, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: id}})
+			_, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: store.Exchange{ID: id}, Anyway: true})
 			appended <- err
 		}(fmt.Sprint(steps))
 		s.writer.queued(1)
@@ -232,7 +232,7 @@ func TestNumbersAreNeverUsedTwice(t *testing.T) {
 	var last [3]int64
 	for i := range 3 {
 		upload(t, s, "f1", 2)
-		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: fmt.Sprint("s", i), Exchange: store.Exchange{ID: "e"}}); err != nil {
+		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: fmt.Sprint("s", i), Exchange: store.Exchange{ID: "e"}, Anyway: true}); err != nil {
 			t.Fatal(err)
 		}
 		for j, table := range []string{"files", "chunks", "sessions"} {

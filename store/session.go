@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -142,19 +143,19 @@ type Append struct {
 	Scope    Scope
 	Session  string
 	Exchange Exchange
-	// Mark is the session's state when the request began. If the session
-	// was deleted since, nothing is saved and ErrDeleted returned. If it holds
-	// less than it did, and wasn't deleted, the store has lost some, as a
-	// replica does that takes over too early: the exchange is saved, and
-	// Replaces means nothing any more.
+	// Mark is the session's state when the request began. If the session was
+	// deleted since, nothing is saved and ErrDeleted returned. If it holds less
+	// than it did, and wasn't deleted, the store has lost some, as a replica
+	// does that takes over too early: the exchange is saved, and Replaces means
+	// nothing any more.
 	Mark Mark
-	// Rebase, where set, is called when the session holds exchanges newer
-	// than Mark.Seq, with those exchanges, oldest first. What it returns is
-	// used in place of Exchange and Replaces; an exchange without messages
-	// means that there is nothing left to save, and Append returns 0. It may
-	// be called more than once, and must not call the store. It is called
-	// inside the append: nothing comes between.
-	Rebase func(newer []Exchange) (e Exchange, replaces int64)
+	// Seen is the Seq of the Conflict that the exchange was rebased on, and 0 at
+	// the first try. The session is taken to be known up to it, as it is up to
+	// Mark.Seq.
+	Seen int64
+	// Anyway has the exchange appended behind whatever the session holds: there
+	// is no Conflict.
+	Anyway bool
 	// Replaces, where not 0, is the Seq of an exchange of the session that
 	// is removed in the same step; one that is no longer there is no error.
 	Replaces int64
@@ -163,11 +164,31 @@ type Append struct {
 	// as if it were deleted, except that requests which began before are not
 	// void: they begin it anew.
 	TTL time.Duration
-	// Usage is added to what the tenant has used, unless the exchange was
-	// there already, by its ID: also where nothing is saved because of Rebase
-	// or ErrDeleted, since it was used all the same. Where Append returns
-	// another error it may be added or not, and appending again puts it right.
+	// Usage is added to what has been used, unless the exchange was there
+	// already, by its ID: also where nothing is saved because of ErrDeleted,
+	// since it was used all the same. A Conflict adds nothing. Where Append
+	// returns another error it may be added or not, and appending again puts it
+	// right.
 	Usage Used
+}
+
+// Known is the Seq up to which who appends knows the session.
+func (a *Append) Known() int64 { return max(a.Mark.Seq, a.Seen) }
+
+// Conflict says that others have appended to the session since the request saw
+// it, so that nothing was saved. The caller decides what is left to save, and
+// appends that with Seen set to Seq. Each time that an append ends so, another
+// one has succeeded.
+type Conflict struct {
+	// Newer are the exchanges that the session holds beyond Append.Mark, oldest
+	// first: all of them each time, since one may replace another.
+	Newer []Exchange
+	// Seq is the newest one's: the next append must have Seen it.
+	Seq int64
+}
+
+func (c *Conflict) Error() string {
+	return fmt.Sprintf("others have appended %d exchanges meanwhile", len(c.Newer))
 }
 
 // Import is a wish to save exchanges that were had elsewhere.
@@ -199,8 +220,9 @@ type Sessions interface {
 	Gather(ctx context.Context, req GatherRequest) (Gathered, error)
 	// Append saves an exchange durably, and creates the session if need be:
 	// all of it or nothing, visible to every Gather that begins after Append
-	// returned. It returns the exchange's Seq. Exchanges stand in the order
-	// in which they were appended.
+	// returned. It returns the exchange's Seq, also where the session has it
+	// already, by its ID; or a *Conflict, where others were faster. Exchanges
+	// stand in the order in which they were appended.
 	Append(ctx context.Context, a Append) (int64, error)
 	// Import saves exchanges at the end of a session as Append does, one after
 	// the other with nothing in between: all of them or nothing. Those that

@@ -59,7 +59,7 @@ func TestMigrateCopiesAndVerifies(t *testing.T) {
 		}
 	}
 	s = openFile(t, to)
-	if _, err := s.Append(context.Background(), store.Append{Scope: store.Scope{Tenant: "acme"}, Session: "more", Exchange: store.Exchange{ID: "e"}}); err != nil {
+	if _, err := s.Append(context.Background(), store.Append{Scope: store.Scope{Tenant: "acme"}, Session: "more", Exchange: store.Exchange{ID: "e"}, Anyway: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

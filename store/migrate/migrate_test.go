@@ -195,18 +195,18 @@ func TestDifferencesAreTold(t *testing.T) {
 		want   string // empty: none
 	}{
 		"a session went on": {change: func(t *testing.T, s store.Mover) {
-			_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "plain", Exchange: store.Exchange{ID: "new"}})
+			_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "plain", Exchange: store.Exchange{ID: "new"}, Anyway: true})
 			ok(t, err)
 		}, want: `tenant acme: session "plain" has 1 exchanges in the source, 2 exchanges in the target`},
 		"a session was deleted": {change: func(t *testing.T, s store.Mover) {
 			ok(t, s.DeleteSession(ctx, of("acme"), "plain"))
 		}, want: `tenant acme: session "plain" was deleted from the target, and is not brought back`},
 		"another tenant": {change: func(t *testing.T, s store.Mover) {
-			_, err := s.Append(ctx, store.Append{Scope: of("other"), Session: "s", Exchange: store.Exchange{ID: "new"}})
+			_, err := s.Append(ctx, store.Append{Scope: of("other"), Session: "s", Exchange: store.Exchange{ID: "new"}, Anyway: true})
 			ok(t, err)
 		}, want: `tenant other: session "s" is in the target only`},
 		"another tenant, merged": {change: func(t *testing.T, s store.Mover) {
-			_, err := s.Append(ctx, store.Append{Scope: of("other"), Session: "s", Exchange: store.Exchange{ID: "new"}})
+			_, err := s.Append(ctx, store.Append{Scope: of("other"), Session: "s", Exchange: store.Exchange{ID: "new"}, Anyway: true})
 			ok(t, err)
 		}, merge: true},
 		"an exchange has another vector, that comes back": {change: func(t *testing.T, s store.Mover) {
@@ -215,7 +215,7 @@ func TestDifferencesAreTold(t *testing.T) {
 			ok(t, s.PutVectors(ctx, of("acme"), "plain", []store.ExchangeVector{{Seq: list[0].Seq, ID: list[0].ID, Model: "another"}}))
 		}},
 		"another session, merged": {change: func(t *testing.T, s store.Mover) {
-			_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "s", Exchange: store.Exchange{ID: "new"}})
+			_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "s", Exchange: store.Exchange{ID: "new"}, Anyway: true})
 			ok(t, err)
 		}, merge: true},
 		"a key was revoked": {change: func(t *testing.T, s store.Mover) {

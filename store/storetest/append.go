@@ -21,7 +21,6 @@ func testAppend(t *testing.T, b Backend) {
 			again := exchange("e2", 100)
 			seq, err := f.Append(ctx, store.Append{
 				Scope: of("a"), Session: "s", Exchange: again, Mark: mark, Replaces: mark.Seq,
-				Rebase: func([]store.Exchange) (store.Exchange, int64) { return again, 0 },
 			})
 			if err != nil || seq != first {
 				f.Fatalf("got %d, %v; want %d", seq, err, first)
@@ -41,11 +40,11 @@ func testAppend(t *testing.T, b Backend) {
 				}
 			}
 		},
-		"an append of an older mark goes to the end": func(f *fixture) {
+		"an append goes to the end anyway, if it is told to": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
 			f.save("a", "s", turn("e2"))
-			_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: mark})
+			_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: mark, Anyway: true})
 			f.ok(err)
 			if got := ids(f.all("a", "s").Tail); got != "e1 e2 e3" {
 				f.Fatalf("got %s", got)
@@ -91,7 +90,7 @@ func testAppend(t *testing.T, b Backend) {
 					session := fmt.Sprint("s", worker%4)
 					for i := range 10 {
 						id := fmt.Sprintf("w%d-%d", worker, i)
-						if _, err := f.Append(ctx, store.Append{Scope: of("a"), Session: session, Exchange: turn(id)}); err != nil {
+						if _, err := f.Append(ctx, store.Append{Scope: of("a"), Session: session, Exchange: turn(id), Anyway: true}); err != nil {
 							f.Error(err)
 							return
 						}
@@ -109,7 +108,7 @@ func testAppend(t *testing.T, b Backend) {
 			all.Wait()
 		},
 		"a session without a name is refused": func(f *fixture) {
-			if _, err := f.Append(ctx, store.Append{Scope: of("a"), Exchange: turn("e1")}); err == nil {
+			if _, err := f.Append(ctx, store.Append{Scope: of("a"), Exchange: turn("e1"), Anyway: true}); err == nil {
 				f.Fatal("it was accepted")
 			}
 		},
@@ -130,95 +129,114 @@ func testAppend(t *testing.T, b Backend) {
 	})
 }
 
-func testRebase(t *testing.T, b Backend) {
+func testConflict(t *testing.T, b Backend) {
 	ctx := context.Background()
 	b.each(t, map[string]func(*fixture){
-		"it isn't called where nothing is newer": func(f *fixture) {
-			f.save("a", "s", turn("e1"))
-			for _, session := range []string{"s", "new"} {
-				_, err := f.Append(ctx, store.Append{
-					Scope: of("a"), Session: session, Exchange: turn("e2"), Mark: f.all("a", session).Mark,
-					Rebase: func([]store.Exchange) (store.Exchange, int64) {
-						f.Error("it was called")
-						return turn("e2"), 0
-					},
-				})
-				f.ok(err)
-			}
-		},
-		"it sees exactly the newer exchanges, and what it returns is saved": func(f *fixture) {
+		"an append tells exactly what is newer, and saves nothing": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
 			hidden := turn("e2")
 			hidden.Hidden = true
 			f.save("a", "s", hidden)
-			f.save("a", "s", exchange("e3", 1, 2))
-			seen := ""
-			seq, err := f.Append(ctx, store.Append{
-				Scope: of("a"), Session: "s", Exchange: turn("e4"), Mark: mark,
-				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
-					seen = ids(newer)
-					if !newer[0].Hidden || newer[1].Offset != 40 || newer[1].Tokens() != 3 {
-						f.Errorf("got %+v", newer)
-					}
-					return exchange("e4", 5), 0
-				},
-			})
-			f.ok(err)
-			g := f.all("a", "s")
-			if seen != "e2 e3" || ids(g.Tail) != "e1 e2 e3 e4" || g.Tokens != 48 || g.Tail[3].Seq != seq || g.Tail[3].Offset != 43 {
-				f.Fatalf("saw %s; got %s, %d tokens", seen, ids(g.Tail), g.Tokens)
+			last := f.save("a", "s", exchange("e3", 1, 2))
+			c := f.conflict(store.Append{Scope: of("a"), Session: "s", Exchange: turn("e4"), Mark: mark})
+			if c.Seq != last || ids(c.Newer) != "e2 e3" || !c.Newer[0].Hidden || c.Newer[1].Offset != 40 || c.Newer[1].Tokens() != 3 {
+				f.Errorf("got %d, %+v", c.Seq, c.Newer)
+			}
+			if got := ids(f.all("a", "s").Tail); got != "e1 e2 e3" {
+				f.Errorf("the session holds %s", got)
 			}
 		},
-		"it replaces a newer exchange, or finds nothing left to save": func(f *fixture) {
+		"who has seen it appends behind it": func(f *fixture) {
+			f.save("a", "s", turn("e1"))
+			a := store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: f.all("a", "s").Mark}
+			f.save("a", "s", turn("e2"))
+			a.Seen = f.conflict(a).Seq
+			a.Exchange = exchange("e3", 5)
+			seq, err := f.Append(ctx, a)
+			f.ok(err)
+			g := f.all("a", "s")
+			if ids(g.Tail) != "e1 e2 e3" || g.Tokens != 45 || g.Tail[2].Seq != seq || g.Tail[2].Offset != 40 {
+				f.Fatalf("got %s, %d tokens", ids(g.Tail), g.Tokens)
+			}
+		},
+		"a second conflict tells all that is newer as it is then": func(f *fixture) {
+			f.save("a", "s", turn("e1"))
+			a := store.Append{Scope: of("a"), Session: "s", Exchange: turn("e5"), Mark: f.all("a", "s").Mark}
+			replaced := f.save("a", "s", turn("e2"))
+			a.Seen = f.conflict(a).Seq
+			_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: f.all("a", "s").Mark, Replaces: replaced})
+			f.ok(err)
+			f.save("a", "s", turn("e4"))
+			if c := f.conflict(a); ids(c.Newer) != "e3 e4" {
+				f.Errorf("got %s", ids(c.Newer))
+			}
+		},
+		"it may replace what is newer": func(f *fixture) {
+			f.save("a", "s", turn("e1"))
+			a := store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: f.all("a", "s").Mark}
+			f.save("a", "s", turn("e2"))
+			c := f.conflict(a)
+			a.Seen, a.Replaces = c.Seq, c.Newer[0].Seq
+			_, err := f.Append(ctx, a)
+			f.ok(err)
+			if got := ids(f.all("a", "s").Tail); got != "e1 e3" {
+				f.Fatalf("got %s", got)
+			}
+		},
+		"a store that has lost what was seen replaces nothing": func(f *fixture) {
+			f.save("a", "s", turn("e1"))
+			g := f.all("a", "s")
+			_, err := f.Append(ctx, store.Append{
+				Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: g.Mark, Seen: g.Mark.Seq + 1, Replaces: g.Mark.Seq,
+			})
+			f.ok(err)
+			if got := ids(f.all("a", "s").Tail); got != "e1 e3" {
+				f.Fatalf("got %s", got)
+			}
+		},
+		"an exchange that is there already is no conflict": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
 			f.save("a", "s", turn("e2"))
-			a := store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: mark, Replaces: mark.Seq}
-			a.Rebase = func([]store.Exchange) (store.Exchange, int64) { return store.Exchange{}, mark.Seq }
-			seq, err := f.Append(ctx, a)
-			f.ok(err)
-			if got := ids(f.all("a", "s").Tail); seq != 0 || got != "e1 e2" {
-				f.Fatalf("got %d; %s", seq, got)
-			}
-			a.Rebase = func(newer []store.Exchange) (store.Exchange, int64) { return turn("e3"), newer[0].Seq }
-			_, err = f.Append(ctx, a)
-			f.ok(err)
-			if got := ids(f.all("a", "s").Tail); got != "e1 e3" {
-				f.Fatalf("got %s", got)
-			}
-		},
-		"a panic of it reaches the caller, and the store lives": func(f *fixture) {
-			f.save("a", "s", turn("e1"))
-			func() {
-				defer func() {
-					if recover() == nil {
-						f.Error("no panic came through")
-					}
-				}()
-				_, _ = f.Append(ctx, store.Append{
-					Scope: of("a"), Session: "s", Exchange: turn("e2"),
-					Rebase: func([]store.Exchange) (store.Exchange, int64) { panic("a defect") },
-				})
-			}()
 			f.save("a", "s", turn("e3"))
-			if got := ids(f.all("a", "s").Tail); got != "e1 e3" {
-				f.Fatalf("got %s", got)
+			_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn("e2"), Mark: mark})
+			f.ok(err)
+		},
+		"a session deleted after a conflict voids the append": func(f *fixture) {
+			f.save("a", "s", turn("e1"))
+			a := store.Append{Scope: of("a"), Session: "s", Exchange: turn("e3"), Mark: f.all("a", "s").Mark}
+			f.save("a", "s", turn("e2"))
+			a.Seen = f.conflict(a).Seq
+			f.ok(f.DeleteSession(ctx, of("a"), "s"))
+			if _, err := f.Append(ctx, a); !errors.Is(err, store.ErrDeleted) {
+				f.Errorf("got %v", err)
 			}
 		},
-		"appends at once: nothing is lost, and nothing comes between": testConcurrentRebase,
+		"appends at once: nothing is lost, and nothing comes between": testConcurrentAppends,
 	})
 }
 
-// testConcurrentRebase has many requests save into one session at once. Each
-// one's Rebase must have been shown exactly what stands between its mark and
-// itself in the end.
-func testConcurrentRebase(f *fixture) {
+// conflict is that of an append which must have one.
+func (f *fixture) conflict(a store.Append) *store.Conflict {
+	f.Helper()
+	_, err := f.Append(context.Background(), a)
+	var c *store.Conflict
+	if !errors.As(err, &c) {
+		f.Fatalf("got %v, want a conflict", err)
+	}
+	return c
+}
+
+// testConcurrentAppends has many requests save into one session at once. Each
+// one must have been shown exactly what stands between its mark and itself in
+// the end.
+func testConcurrentAppends(f *fixture) {
 	const requests = 50
 	ctx := context.Background()
 	f.save("a", "s", turn("first"))
 	var mu sync.Mutex
-	shown := make(map[string]string) // by ID: what the last call saw
+	shown := make(map[string]string) // by ID: what the last conflict told
 	marks := make(map[string]int64)
 	var all sync.WaitGroup
 	for i := range requests {
@@ -232,15 +250,16 @@ func testConcurrentRebase(f *fixture) {
 			mu.Lock()
 			marks[id] = g.Mark.Seq
 			mu.Unlock()
-			_, err = f.Append(ctx, store.Append{
-				Scope: of("a"), Session: "s", Exchange: turn(id), Mark: g.Mark,
-				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
-					mu.Lock()
-					defer mu.Unlock()
-					shown[id] = ids(newer)
-					return exchange(id, 10, 10), 0
-				},
-			})
+			a := store.Append{Scope: of("a"), Session: "s", Exchange: turn(id), Mark: g.Mark}
+			_, err = f.Append(ctx, a)
+			// One succeeds whenever others don't.
+			for c := (*store.Conflict)(nil); errors.As(err, &c); {
+				mu.Lock()
+				shown[id] = ids(c.Newer)
+				mu.Unlock()
+				a.Seen = c.Seq
+				_, err = f.Append(ctx, a)
+			}
 			if err != nil {
 				f.Error(err)
 			}
@@ -364,24 +383,20 @@ func testDeletion(t *testing.T, b Backend) {
 				voided(f, late(f, "s", mark))
 			}
 		},
-		"a voided append isn't rebased": func(f *fixture) {
+		"a voided append is no conflict": func(f *fixture) {
 			f.save("a", "s", turn("e1"))
 			mark := f.all("a", "s").Mark
 			f.ok(f.DeleteSession(ctx, of("a"), "s"))
 			f.save("a", "s", turn("e2"))
 			_, err := f.Append(ctx, store.Append{
 				Scope: of("a"), Session: "s", Exchange: turn("late"), Mark: mark,
-				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
-					f.Errorf("it was shown %s", ids(newer))
-					return turn("late"), 0
-				},
 			})
 			voided(f, err)
 		},
 		"a long session goes too, and its ID can be used again at once": func(f *fixture) {
 			const n = 300
 			for i := range n {
-				_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint("e", i))})
+				_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint("e", i)), Anyway: true})
 				f.ok(err)
 			}
 			f.ok(f.DeleteSession(ctx, of("a"), "s"))
@@ -396,10 +411,6 @@ func testDeletion(t *testing.T, b Backend) {
 			seen := store.Mark{Seq: g.Mark.Seq + 3, Epoch: g.Mark.Epoch} // of a primary that is no more
 			_, err := f.Append(ctx, store.Append{
 				Scope: of("a"), Session: "s", Exchange: turn("e5"), Mark: seen, Replaces: g.Mark.Seq,
-				Rebase: func(newer []store.Exchange) (store.Exchange, int64) {
-					f.Errorf("it was shown %s", ids(newer))
-					return turn("e5"), 0
-				},
 			})
 			f.ok(err)
 			f.ok(late(f, "gone", seen))

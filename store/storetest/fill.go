@@ -53,7 +53,7 @@ func Fill(t testing.TB, s store.Store) {
 			fillSession(t, s, tenant, name, 1+i*7)
 		}
 	}
-	_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "gone", Exchange: turn("x")})
+	_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "gone", Exchange: turn("x"), Anyway: true})
 	ok(err)
 	ok(s.DeleteSession(ctx, of("acme"), "gone"))
 
@@ -97,7 +97,7 @@ func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
 		case 4:
 			e.Messages, e.Model = nil, ""
 		}
-		a := store.Append{Scope: of(tenant), Session: name, Exchange: e}
+		a := store.Append{Scope: of(tenant), Session: name, Exchange: e, Anyway: true}
 		if n%2 == 0 {
 			a.TTL = 1000 * time.Hour
 		}

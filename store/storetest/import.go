@@ -147,7 +147,7 @@ func testConcurrentImports(f *fixture) {
 				if _, err := f.Import(context.Background(), store.Import{Scope: of("a"), Session: "s", Exchanges: list}); err != nil {
 					f.Error(err)
 				}
-				if _, err := f.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprintf("a%d-%d", w, r))}); err != nil {
+				if _, err := f.Append(context.Background(), store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprintf("a%d-%d", w, r)), Anyway: true}); err != nil {
 					f.Error(err)
 				}
 			}

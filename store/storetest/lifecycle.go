@@ -26,7 +26,7 @@ func calls(s store.Store, scope store.Scope) map[string]func(context.Context) er
 			return err
 		},
 		"Append": func(ctx context.Context) error {
-			_, err := s.Append(ctx, store.Append{Scope: scope, Session: "s", Exchange: turn("cancelled")})
+			_, err := s.Append(ctx, store.Append{Scope: scope, Session: "s", Exchange: turn("cancelled"), Anyway: true})
 			return err
 		},
 		"Import": func(ctx context.Context) error {
@@ -162,7 +162,7 @@ func testContexts(t *testing.T, b Backend) {
 			for i := range appends {
 				ctx, cancel := context.WithCancel(background)
 				all.Go(func() {
-					_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint("e", i))})
+					_, err := f.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: turn(fmt.Sprint("e", i)), Anyway: true})
 					if err != nil && !errors.Is(err, context.Canceled) {
 						f.Error(err)
 					}
@@ -239,7 +239,7 @@ func testClosing(t *testing.T, b Backend) {
 				all.Go(func() {
 					id := fmt.Sprint("e", i)
 					begun <- struct{}{}
-					if _, err := f.Append(background, store.Append{Scope: of("a"), Session: "s", Exchange: turn(id)}); err == nil {
+					if _, err := f.Append(background, store.Append{Scope: of("a"), Session: "s", Exchange: turn(id), Anyway: true}); err == nil {
 						mu.Lock()
 						saved = append(saved, id)
 						mu.Unlock()

@@ -38,7 +38,7 @@ func Run(t *testing.T, b Backend) {
 		"Tenants":  testTenants,
 		"Gather":   testGather,
 		"Append":   testAppend,
-		"Rebase":   testRebase,
+		"Conflict": testConflict,
 		"Import":   testImport,
 		"Expiry":   testExpiry,
 		"Deletion": testDeletion,
