@@ -78,8 +78,9 @@ type StoreOpener interface {
 	// Location tells stores apart: configurations that name the same one
 	// share it over reloads. It holds no secrets.
 	Location() string
-	// Open opens the store, and brings its schema up to date. The embedder is
-	// the one whose vectors it will be given.
+	// Open opens the store, and brings its schema up to date. What it can do
+	// beyond store.Store it implements: see package store. The embedder is the
+	// one whose vectors it will be given.
 	Open(ctx context.Context, embedder embed.Embedder) (store.Store, error)
 }
 
@@ -174,6 +175,9 @@ func (a *App) start() error {
 		return fmt.Errorf("open the store %s: %w", a.opener.Location(), err)
 	}
 	a.shared = shared
+	if err := a.gateway.CheckStore(shared); err != nil {
+		return fmt.Errorf("use the store %s: %w", a.opener.Location(), err)
+	}
 	return a.bootstrap(ctx, os.Stderr)
 }
 

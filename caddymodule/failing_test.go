@@ -47,7 +47,7 @@ func (m *flakyModule) Open(ctx context.Context, _ embed.Embedder) (store.Store, 
 	return &flaky{Store: s}, err
 }
 
-type flaky struct{ store.Store }
+type flaky struct{ *sqlite.Store }
 
 var (
 	failGather, failAppend atomic.Bool

@@ -54,12 +54,11 @@ const (
 )
 
 // journalPath is where exchanges are kept that the store couldn't take; empty
-// for nowhere. The embedded store gets none by default: what keeps it from
-// writing, such as a full disk, keeps a file beside it from being written, too.
+// for nowhere.
 func (a *App) journalPath() string {
 	path := caddy.NewReplacer().ReplaceAll(a.Journal, "")
 	if path == "" {
-		if _, embedded := a.opener.(*SQLite); embedded {
+		if _, local := a.opener.(localStore); local {
 			return ""
 		}
 		path = defaultJournal
@@ -85,6 +84,11 @@ func (a *App) journalOptions() gateway.JournalOptions {
 
 // journalLogger is the process's own.
 func journalLogger() *zap.Logger { return caddy.Log().Named("backstory.journal") }
+
+// localStore is what a StoreOpener is, too, whose store gets no journal by
+// default: what keeps it from writing, such as a full disk, would keep a file
+// beside it from being written, too.
+type localStore interface{ Local() }
 
 // dataNamer is what a StoreOpener may be, too: Data tells the data of stores
 // apart, however they are reached. What waits in the journal still finds its

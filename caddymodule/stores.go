@@ -62,6 +62,9 @@ func (s *SQLite) Location() string {
 	return "sqlite:" + path
 }
 
+// Local says that the store has no journal by default.
+func (*SQLite) Local() {}
+
 // Open opens the file, and creates it if need be.
 func (s *SQLite) Open(ctx context.Context, _ embed.Embedder) (store.Store, error) {
 	return sqlite.Open(ctx, s.path(), sqlite.Options{Synchronous: s.level()})
@@ -109,4 +112,5 @@ var (
 	_ caddy.Validator       = (*SQLite)(nil)
 	_ caddyfile.Unmarshaler = (*SQLite)(nil)
 	_ StoreOpener           = (*SQLite)(nil)
+	_ localStore            = (*SQLite)(nil)
 )

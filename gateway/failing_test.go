@@ -16,7 +16,7 @@ import (
 
 // flaky is a store that can be made to fail.
 type flaky struct {
-	store.Store
+	*sqlite.Store
 	path string
 
 	failGather, failAppend atomic.Bool

@@ -66,6 +66,8 @@ func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id
 			Status: http.StatusConflict, Type: openai.TypeInvalidRequest, Param: "id", Final: true,
 			Message: "The session was deleted while the messages were being imported. Nothing was kept.",
 		}
+	case errors.Is(err, store.ErrUnsupported):
+		return openai.StatusError(http.StatusNotImplemented, "This service takes in no messages.")
 	case err != nil:
 		return &unavailable{err}
 	}

@@ -69,7 +69,7 @@ func (s *routerState) String() string {
 
 // check asks the store and its index, unless that was done just now. Who asks
 // meanwhile waits for the answer.
-func (r *readiness) check(ctx context.Context, s store.Store) (index string, err error) {
+func (r *readiness) check(ctx context.Context, s abilities) (index string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Now().Before(r.until) {
@@ -113,7 +113,7 @@ func (g *Gateway) Ready(rw http.ResponseWriter, r *http.Request) {
 		writeError(w, openai.StatusError(http.StatusServiceUnavailable, "Backstory is starting."))
 		return
 	}
-	index, err := g.readiness.check(r.Context(), g.shared)
+	index, err := g.readiness.check(r.Context(), g.shared.abilities)
 	if err != nil {
 		writeError(w, openai.StatusError(http.StatusServiceUnavailable, "The memory store does not answer."))
 		return

@@ -21,7 +21,7 @@ var opened sync.Map // of *Shared
 // that name the same store share it, over reloads. It stays open while a request
 // uses it, even when the configuration that the request came in under is gone.
 type Shared struct {
-	store.Store
+	abilities
 	logger      func() *zap.Logger
 	journal     *journal.Journal // nil: none
 	calibration *calibration     // of the models that it was used with
@@ -49,7 +49,8 @@ func Share(ctx context.Context, s store.Store, o JournalOptions, logger func() *
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	shared := &Shared{Store: s, logger: logger, journal: j, calibration: newCalibration(), recall: memory.NewRecaller(s, recallMemory, prompt.Pinned)}
+	can := abilitiesOf(s)
+	shared := &Shared{abilities: can, logger: logger, journal: j, calibration: newCalibration(), recall: memory.NewRecaller(can, recallMemory, prompt.Pinned)}
 	shared.stopping, shared.stop = context.WithCancel(context.Background())
 	opened.Store(shared, nil)
 	return shared, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// What a store must do to be copied: see store.Mover.
+// What a store must do to be copied: see store.Migrator.
 
 // scanBatch is how many keys a step of looking at all of them looks at, and
 // exportBatch how many commands are carried at once.
@@ -191,4 +191,4 @@ func (s *Store) RemoveFile(ctx context.Context, scope store.Scope, id string) er
 	return failure(ctx, s.purgeChunks(ctx, scope, id))
 }
 
-var _ store.Mover = (*Store)(nil)
+var _ store.Migrator = (*Store)(nil)

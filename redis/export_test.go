@@ -24,7 +24,7 @@ func openFile(t testing.TB) *sqlite.Store {
 	return s
 }
 
-func move(t testing.TB, from, to store.Mover) *migrate.Report {
+func move(t testing.TB, from, to store.Migrator) *migrate.Report {
 	t.Helper()
 	r, err := migrate.Run(context.Background(), from, to, migrate.Options{})
 	if err != nil {

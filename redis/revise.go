@@ -14,7 +14,7 @@ import (
 )
 
 // What it takes not to embed a text twice, and to embed it anew: see
-// store.Revisor. FileChunks is in export.go.
+// store.Reembedder. FileChunks is in export.go.
 
 // digestOf is what the known vectors go by.
 func digestOf(k *store.Chunk) string {

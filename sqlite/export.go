@@ -106,4 +106,4 @@ func (s *Store) RemoveFile(ctx context.Context, scope store.Scope, id string) er
 	return err
 }
 
-var _ store.Mover = (*Store)(nil)
+var _ store.Migrator = (*Store)(nil)

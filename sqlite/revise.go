@@ -9,7 +9,7 @@ import (
 )
 
 // What it takes not to embed a text twice, and to embed it anew: see
-// store.Revisor. FileChunks is in export.go.
+// store.Reembedder. FileChunks is in export.go.
 
 const knownQuery = `SELECT vector FROM vectors
 	WHERE digest = ?2 AND model = ?3 AND length(vector) = ?4 AND id ` + tenantRange + ` AND file NOT IN ` + dark + ` LIMIT 1`

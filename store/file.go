@@ -49,16 +49,6 @@ type ChunkRef struct {
 	N      int
 }
 
-// Hit is a chunk that a search found. Its Vector and Terms aren't filled in.
-type Hit struct {
-	FileID   string
-	Filename string
-	Chunk    Chunk
-	// Score is comparable within one result only. Of a vector search it is
-	// the cosine.
-	Score float64
-}
-
 // FileQuery selects and orders a listing of files.
 type FileQuery struct {
 	Purpose string // empty: any
@@ -67,10 +57,11 @@ type FileQuery struct {
 	Order   Order // by time of creation, then in the order of CreateFile
 }
 
-// Files keeps documents, their originals and their chunks. A file's chunks
+// Files keeps documents, their originals and their chunks, for a store that is a
+// Searcher, too. A file's chunks
 // become searchable together, when FinishFile sets it to FileProcessed.
 type Files interface {
-	Revisor
+	Reembedder
 
 	// CreateFile adds a file with its original. If the tenant has a file of
 	// the same name, digest and purpose whose status isn't FileError, that
@@ -93,19 +84,4 @@ type Files interface {
 	// DeleteFile removes a file with its original, chunks and vectors, or
 	// returns ErrNotFound. Nothing of it is found once DeleteFile returned.
 	DeleteFile(ctx context.Context, scope Scope, id string) error
-}
-
-// Searcher finds chunks of a tenant's processed files, best first. To find
-// nothing is no error.
-type Searcher interface {
-	// SearchText finds by BM25 the chunks that hold any of the terms; terms
-	// are single words normalised like Chunk.Terms, and are data, whatever
-	// characters they hold.
-	SearchText(ctx context.Context, scope Scope, terms []string, limit int) ([]Hit, error)
-	// SearchVector finds the nearest chunks by cosine among those embedded
-	// with the model; vector is of unit length.
-	SearchVector(ctx context.Context, scope Scope, model string, vector []float32, limit int) ([]Hit, error)
-	// Chunks returns the chunks named, in that order, less those that are no
-	// longer there or whose file isn't processed. Their Score is 0.
-	Chunks(ctx context.Context, scope Scope, refs []ChunkRef) ([]Hit, error)
 }

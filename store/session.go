@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -96,114 +95,6 @@ type Session struct {
 	TTL time.Duration
 }
 
-// GatherRequest names what a chat request needs before the model is called.
-type GatherRequest struct {
-	Scope Scope
-	// Limit is the tenant's requests per RateWindow, whoever of its users asks;
-	// the request is counted as by Limiter.Take.
-	Limit int
-	// Session to read; empty for none.
-	Session string
-	// Tokens and Messages size the tail: the newest exchanges are returned
-	// until they hold at least Tokens tokens and at least Messages messages,
-	// or the session ends. Two exchanges more come with them, so that the
-	// caller sees where a cut falls. Hidden exchanges come too.
-	Tokens, Messages int
-	// Month, where set, is the one whose usage is to be told.
-	Month Month
-}
-
-// Gathered answers a GatherRequest. Where Rate.Allowed is false the rest is
-// empty.
-type Gathered struct {
-	Rate Rate
-	// Tail is the end of the session, oldest exchange first.
-	Tail []Exchange
-	// Tokens is the number of tokens ever appended to the session: the
-	// Offset that the next exchange will get.
-	Tokens int64
-	// Mark is the session's state, to be given to Append.
-	Mark Mark
-	// Files says whether the tenant has a processed file.
-	Files bool
-	// Used is how many tokens the tenant used in the month asked for.
-	Used int64
-	// Cached says that the store had all of it in its memory.
-	Cached bool
-}
-
-// Mark is a session's state as a request saw it.
-type Mark struct {
-	Seq   int64 // of the newest exchange; 0 where there is none
-	Epoch int64 // changes when the session is deleted
-}
-
-// Append is a wish to save an exchange.
-type Append struct {
-	Scope    Scope
-	Session  string
-	Exchange Exchange
-	// Mark is the session's state when the request began. If the session was
-	// deleted since, nothing is saved and ErrDeleted returned. If it holds less
-	// than it did, and wasn't deleted, the store has lost some, as a replica
-	// does that takes over too early: the exchange is saved, and Replaces means
-	// nothing any more.
-	Mark Mark
-	// Seen is the Seq of the Conflict that the exchange was rebased on, and 0 at
-	// the first try. The session is taken to be known up to it, as it is up to
-	// Mark.Seq.
-	Seen int64
-	// Anyway has the exchange appended behind whatever the session holds: there
-	// is no Conflict.
-	Anyway bool
-	// Replaces, where not 0, is the Seq of an exchange of the session that
-	// is removed in the same step; one that is no longer there is no error.
-	Replaces int64
-	// TTL is how long the session is kept if nothing more is appended to it,
-	// whatever it was before; 0: for good. A session whose time is up is gone
-	// as if it were deleted, except that requests which began before are not
-	// void: they begin it anew.
-	TTL time.Duration
-	// Usage is added to what has been used, unless the exchange was there
-	// already, by its ID: also where nothing is saved because of ErrDeleted,
-	// since it was used all the same. A Conflict adds nothing. Where Append
-	// returns another error it may be added or not, and appending again puts it
-	// right.
-	Usage Used
-}
-
-// Known is the Seq up to which who appends knows the session.
-func (a *Append) Known() int64 { return max(a.Mark.Seq, a.Seen) }
-
-// Conflict says that others have appended to the session since the request saw
-// it, so that nothing was saved. The caller decides what is left to save, and
-// appends that with Seen set to Seq. Each time that an append ends so, another
-// one has succeeded.
-type Conflict struct {
-	// Newer are the exchanges that the session holds beyond Append.Mark, oldest
-	// first: all of them each time, since one may replace another.
-	Newer []Exchange
-	// Seq is the newest one's: the next append must have Seen it.
-	Seq int64
-}
-
-func (c *Conflict) Error() string {
-	return fmt.Sprintf("others have appended %d exchanges meanwhile", len(c.Newer))
-}
-
-// Import is a wish to save exchanges that were had elsewhere.
-type Import struct {
-	Scope   Scope
-	Session string
-	// Exchanges in their order, all but Seq and Offset as they are to be read
-	// again.
-	Exchanges []Exchange
-	// Mark is the session's state when the request began: see Append.
-	Mark Mark
-	// TTL is as in Append.
-	TTL time.Duration
-}
-
 // Order is the direction of a listing.
 type Order bool
 
@@ -224,10 +115,6 @@ type Sessions interface {
 	// already, by its ID; or a *Conflict, where others were faster. Exchanges
 	// stand in the order in which they were appended.
 	Append(ctx context.Context, a Append) (int64, error)
-	// Import saves exchanges at the end of a session as Append does, one after
-	// the other with nothing in between: all of them or nothing. Those that
-	// the session has already, by ID, are skipped. It returns each one's Seq.
-	Import(ctx context.Context, i Import) ([]int64, error)
 	// Session describes a session, or returns ErrNotFound.
 	Session(ctx context.Context, scope Scope, session string) (Session, error)
 	// ListSessions returns at most limit sessions, the most recently updated

@@ -2,7 +2,8 @@ package store
 
 import "context"
 
-// Tenants knows who has something in the store.
+// Tenants knows who has something in the store, for one that is Keys and Usage,
+// too.
 type Tenants interface {
 	// Tenants lists all tenants that the store has anything of, sorted. It
 	// also makes sure that ListSessions leaves no session out. It may read

@@ -138,7 +138,7 @@ func (e *endpoint) resolve() error {
 }
 
 // open opens the store. A file must not be in use, and a source must be there.
-func (e *endpoint) open(ctx context.Context, o redis.Options, create bool) (store.Mover, error) {
+func (e *endpoint) open(ctx context.Context, o redis.Options, create bool) (store.Migrator, error) {
 	path, file := strings.CutPrefix(e.url, "sqlite:")
 	if !file {
 		o.Prefix = e.prefix

@@ -282,7 +282,7 @@ func (m *mover) lacks(ctx context.Context, scope store.Scope, f store.File) (boo
 }
 
 // chunks hands a file's chunks to see, in order, page by page.
-func chunks(ctx context.Context, s store.Mover, scope store.Scope, id string, see func([]store.Chunk) error) error {
+func chunks(ctx context.Context, s store.Migrator, scope store.Scope, id string, see func([]store.Chunk) error) error {
 	for after := -1; ; {
 		list, err := s.FileChunks(ctx, scope, id, after, chunkPage)
 		if err != nil || len(list) == 0 {

@@ -4,7 +4,7 @@
 // request rates, and what voids the appends of requests that began before a
 // session was deleted.
 //
-// Run reads by the interfaces of package store and by store.Mover, and writes
+// Run reads by the interfaces of package store and by store.Migrator, and writes
 // the same way. All that it does can be done again: after an interruption, the
 // next Run finds what is there and goes on. In the end it reads both stores once
 // more and compares them; see verify.go.
@@ -88,7 +88,7 @@ var ErrEmpty = errors.New("the source is empty; check its name, and its prefix w
 
 // mover is one Run.
 type mover struct {
-	from, to store.Mover
+	from, to store.Migrator
 	opts     Options
 	progress *Progress
 
@@ -98,7 +98,7 @@ type mover struct {
 
 // Run copies all that from holds into to, and compares them. An error means that
 // it didn't come to an end; that the two differ is none, and in the Report.
-func Run(ctx context.Context, from, to store.Mover, o Options) (*Report, error) {
+func Run(ctx context.Context, from, to store.Migrator, o Options) (*Report, error) {
 	if o.Workers <= 0 {
 		o.Workers = 8
 	}
@@ -187,7 +187,7 @@ func (t *tenantPlan) scope() store.Scope { return store.Scope{Tenant: t.name} }
 
 const listPage = 500
 
-func (m *mover) survey(ctx context.Context, s store.Mover) (*plan, error) {
+func (m *mover) survey(ctx context.Context, s store.Migrator) (*plan, error) {
 	var p plan
 	names, err := s.Tenants(ctx)
 	if err != nil {

@@ -35,7 +35,7 @@ func filled(t testing.TB) *sqlite.Store {
 	return s
 }
 
-func run(t testing.TB, from, to store.Mover, o migrate.Options) *migrate.Report {
+func run(t testing.TB, from, to store.Migrator, o migrate.Options) *migrate.Report {
 	t.Helper()
 	r, err := migrate.Run(context.Background(), from, to, o)
 	if err != nil {
@@ -87,7 +87,7 @@ func sans(want, got migrate.Counts) migrate.Counts {
 
 // breaking is a store whose user gives up at a write: before it, or after it.
 type breaking struct {
-	store.Mover
+	store.Migrator
 	left   *atomic.Int64
 	cancel context.CancelFunc
 }
@@ -105,37 +105,37 @@ func (b *breaking) step(do func() error) error {
 }
 
 func (b *breaking) PutKey(ctx context.Context, k store.Key) error {
-	return b.step(func() error { return b.Mover.PutKey(ctx, k) })
+	return b.step(func() error { return b.Migrator.PutKey(ctx, k) })
 }
 
 func (b *breaking) Import(ctx context.Context, i store.Import) (seqs []int64, err error) {
-	err = b.step(func() error { seqs, err = b.Mover.Import(ctx, i); return err })
+	err = b.step(func() error { seqs, err = b.Migrator.Import(ctx, i); return err })
 	return seqs, err
 }
 
 func (b *breaking) RestoreUsage(ctx context.Context, scope store.Scope, list []store.Used) error {
-	return b.step(func() error { return b.Mover.RestoreUsage(ctx, scope, list) })
+	return b.step(func() error { return b.Migrator.RestoreUsage(ctx, scope, list) })
 }
 
 func (b *breaking) RestoreSessions(ctx context.Context, scope store.Scope, list []store.Session) error {
-	return b.step(func() error { return b.Mover.RestoreSessions(ctx, scope, list) })
+	return b.step(func() error { return b.Migrator.RestoreSessions(ctx, scope, list) })
 }
 
 func (b *breaking) CreateFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (f2 store.File, err error) {
-	err = b.step(func() error { f2, err = b.Mover.CreateFile(ctx, scope, f, content); return err })
+	err = b.step(func() error { f2, err = b.Migrator.CreateFile(ctx, scope, f, content); return err })
 	return f2, err
 }
 
 func (b *breaking) AddChunks(ctx context.Context, scope store.Scope, id string, list []store.Chunk) error {
-	return b.step(func() error { return b.Mover.AddChunks(ctx, scope, id, list) })
+	return b.step(func() error { return b.Migrator.AddChunks(ctx, scope, id, list) })
 }
 
 func (b *breaking) FinishFile(ctx context.Context, scope store.Scope, id string, status store.FileStatus, reason string) error {
-	return b.step(func() error { return b.Mover.FinishFile(ctx, scope, id, status, reason) })
+	return b.step(func() error { return b.Migrator.FinishFile(ctx, scope, id, status, reason) })
 }
 
 func (b *breaking) RemoveFile(ctx context.Context, scope store.Scope, id string) error {
-	return b.step(func() error { return b.Mover.RemoveFile(ctx, scope, id) })
+	return b.step(func() error { return b.Migrator.RemoveFile(ctx, scope, id) })
 }
 
 func TestAnInterruptedCopyGoesOn(t *testing.T) {
@@ -147,7 +147,7 @@ func TestAnInterruptedCopyGoesOn(t *testing.T) {
 			interruptions := 0
 			for {
 				ctx, cancel := context.WithCancel(context.Background())
-				b := &breaking{Mover: to, left: new(atomic.Int64), cancel: cancel}
+				b := &breaking{Migrator: to, left: new(atomic.Int64), cancel: cancel}
 				b.left.Store(rand.Int64N(12))
 				_, err := migrate.Run(ctx, from, b, migrate.Options{Workers: 3})
 				cancel()
@@ -190,41 +190,41 @@ func TestDifferencesAreTold(t *testing.T) {
 	copied, err := os.ReadFile(path)
 	ok(t, err)
 	for name, c := range map[string]struct {
-		change func(*testing.T, store.Mover)
+		change func(*testing.T, store.Migrator)
 		merge  bool
 		want   string // empty: none
 	}{
-		"a session went on": {change: func(t *testing.T, s store.Mover) {
+		"a session went on": {change: func(t *testing.T, s store.Migrator) {
 			_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "plain", Exchange: store.Exchange{ID: "new"}, Anyway: true})
 			ok(t, err)
 		}, want: `tenant acme: session "plain" has 1 exchanges in the source, 2 exchanges in the target`},
-		"a session was deleted": {change: func(t *testing.T, s store.Mover) {
+		"a session was deleted": {change: func(t *testing.T, s store.Migrator) {
 			ok(t, s.DeleteSession(ctx, of("acme"), "plain"))
 		}, want: `tenant acme: session "plain" was deleted from the target, and is not brought back`},
-		"another tenant": {change: func(t *testing.T, s store.Mover) {
+		"another tenant": {change: func(t *testing.T, s store.Migrator) {
 			_, err := s.Append(ctx, store.Append{Scope: of("other"), Session: "s", Exchange: store.Exchange{ID: "new"}, Anyway: true})
 			ok(t, err)
 		}, want: `tenant other: session "s" is in the target only`},
-		"another tenant, merged": {change: func(t *testing.T, s store.Mover) {
+		"another tenant, merged": {change: func(t *testing.T, s store.Migrator) {
 			_, err := s.Append(ctx, store.Append{Scope: of("other"), Session: "s", Exchange: store.Exchange{ID: "new"}, Anyway: true})
 			ok(t, err)
 		}, merge: true},
-		"an exchange has another vector, that comes back": {change: func(t *testing.T, s store.Mover) {
+		"an exchange has another vector, that comes back": {change: func(t *testing.T, s store.Migrator) {
 			list, err := s.Exchanges(ctx, of("acme"), "plain", 0, 1, store.Ascending)
 			ok(t, err)
 			ok(t, s.PutVectors(ctx, of("acme"), "plain", []store.ExchangeVector{{Seq: list[0].Seq, ID: list[0].ID, Model: "another"}}))
 		}},
-		"another session, merged": {change: func(t *testing.T, s store.Mover) {
+		"another session, merged": {change: func(t *testing.T, s store.Migrator) {
 			_, err := s.Append(ctx, store.Append{Scope: of("acme"), Session: "s", Exchange: store.Exchange{ID: "new"}, Anyway: true})
 			ok(t, err)
 		}, merge: true},
-		"a key was revoked": {change: func(t *testing.T, s store.Mover) {
+		"a key was revoked": {change: func(t *testing.T, s store.Migrator) {
 			keys, err := s.ListKeys(ctx, "keys-only")
 			ok(t, err)
 			keys[0].Revoked = time.Unix(1, 0)
 			ok(t, s.PutKey(ctx, keys[0]))
 		}, want: "tenant keys-only: key "},
-		"a file was uploaded again": {change: func(t *testing.T, s store.Mover) {
+		"a file was uploaded again": {change: func(t *testing.T, s store.Migrator) {
 			f, err := s.File(ctx, of("acme"), "file-2")
 			ok(t, err)
 			ok(t, s.DeleteFile(ctx, of("acme"), "file-2"))
@@ -232,10 +232,10 @@ func TestDifferencesAreTold(t *testing.T) {
 			_, err = s.CreateFile(ctx, of("acme"), f, nil)
 			ok(t, err)
 		}, want: "tenant acme: file file-2 is in the target already, as file-other"},
-		"a file was deleted, and comes back": {change: func(t *testing.T, s store.Mover) {
+		"a file was deleted, and comes back": {change: func(t *testing.T, s store.Migrator) {
 			ok(t, s.DeleteFile(ctx, of("tiny.co"), "file-1"))
 		}},
-		"times and order were lost, and come back": {change: func(t *testing.T, s store.Mover) {
+		"times and order were lost, and come back": {change: func(t *testing.T, s store.Migrator) {
 			list, err := s.ListSessions(ctx, of("acme"), "", 1000)
 			ok(t, err)
 			list[3].Updated = time.Unix(1, 0)
@@ -274,7 +274,7 @@ func TestAnEmptySourceIsAnError(t *testing.T) {
 // losing is a store that loses the first chunks that are added, as to a sweep
 // that still removes those of the file that was there before.
 type losing struct {
-	store.Mover
+	store.Migrator
 	lost bool
 }
 
@@ -283,7 +283,7 @@ func (l *losing) AddChunks(ctx context.Context, scope store.Scope, id string, li
 		l.lost = true
 		return nil
 	}
-	return l.Mover.AddChunks(ctx, scope, id, list)
+	return l.Migrator.AddChunks(ctx, scope, id, list)
 }
 
 func TestAFileThatWasBegunIsBegunAnewUntilItIsWhole(t *testing.T) {
@@ -296,7 +296,7 @@ func TestAFileThatWasBegunIsBegunAnewUntilItIsWhole(t *testing.T) {
 	if _, err := to.CreateFile(context.Background(), of("acme"), f, nil); err != nil {
 		t.Fatal(err)
 	}
-	l := &losing{Mover: to}
+	l := &losing{Migrator: to}
 	same(t, run(t, from, l, migrate.Options{}))
 	if !l.lost {
 		t.Error("nothing was lost")

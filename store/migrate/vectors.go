@@ -34,7 +34,7 @@ func seqsOf(list []store.Exchange) []int64 {
 }
 
 // vectorsOf returns the vectors of some exchanges, by Seq.
-func vectorsOf(ctx context.Context, s store.Mover, scope store.Scope, session string, list []store.Exchange) (map[int64]store.ExchangeVector, error) {
+func vectorsOf(ctx context.Context, s store.Migrator, scope store.Scope, session string, list []store.Exchange) (map[int64]store.ExchangeVector, error) {
 	found, err := s.Vectors(ctx, scope, session, seqsOf(list))
 	vectors := make(map[int64]store.ExchangeVector, len(found))
 	for _, v := range found {

@@ -165,7 +165,7 @@ func side(items []item) Side {
 }
 
 // items reads all that a store has of a tenant.
-func (m *mover) items(ctx context.Context, s store.Mover, t *tenantPlan, keys []store.Key) ([]item, error) {
+func (m *mover) items(ctx context.Context, s store.Migrator, t *tenantPlan, keys []store.Key) ([]item, error) {
 	var list []item
 	for _, k := range keys {
 		if k.Tenant == t.name {
@@ -210,7 +210,7 @@ func usageDigest(u store.Used) [32]byte {
 	return w.sum()
 }
 
-func (m *mover) sessionItem(ctx context.Context, s store.Mover, scope store.Scope, d store.Session) (item, error) {
+func (m *mover) sessionItem(ctx context.Context, s store.Migrator, scope store.Scope, d store.Session) (item, error) {
 	i := item{kind: "session", name: d.ID, counts: Counts{Sessions: 1}}
 	w := begin("session")
 	w.texts(d.ID)
@@ -236,7 +236,7 @@ func (m *mover) sessionItem(ctx context.Context, s store.Mover, scope store.Scop
 	return i, err
 }
 
-func (m *mover) fileItem(ctx context.Context, s store.Mover, scope store.Scope, f store.File) (item, error) {
+func (m *mover) fileItem(ctx context.Context, s store.Migrator, scope store.Scope, f store.File) (item, error) {
 	i := item{kind: "file", name: f.ID, counts: Counts{Files: 1}}
 	content, err := s.Content(ctx, scope, f.ID)
 	if err != nil {

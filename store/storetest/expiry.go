@@ -87,13 +87,10 @@ func testExpiry(t *testing.T, b Backend) {
 			f.keep("a", "longer", turn("e2"), 1000*time.Hour)
 			f.keep("a", "kept", turn("e1"), f.brief())
 			f.save("a", "kept", turn("e2"))
-			_, err := f.Import(ctx, store.Import{Scope: of("a"), Session: "imported", Exchanges: []store.Exchange{turn("i1"), turn("i2")}, TTL: 1000 * time.Hour})
-			f.ok(err)
 			f.keep("a", "s", turn("e1"), 1000*time.Hour)
-			_, err = f.Import(ctx, store.Import{Scope: of("a"), Session: "s", Exchanges: []store.Exchange{turn("i1")}, TTL: f.brief()})
-			f.ok(err)
+			f.keep("a", "s", turn("e2"), f.brief())
 			f.expire("a", "s")
-			for session, ttl := range map[string]time.Duration{"longer": 1000 * time.Hour, "kept": 0, "imported": 1000 * time.Hour} {
+			for session, ttl := range map[string]time.Duration{"longer": 1000 * time.Hour, "kept": 0} {
 				d, err := f.Session(ctx, of("a"), session)
 				if err != nil || d.TTL != ttl || len(f.all("a", session).Tail) != 2 {
 					f.Errorf("%s: got %+v, %v", session, d, err)
@@ -136,6 +133,25 @@ func testExpiry(t *testing.T, b Backend) {
 			f.expire("a", "s")
 			if got := ids(f.all("a", "long").Tail) + ids(f.all("a", "s").Tail); got != "e1" {
 				f.Errorf("got %s", got)
+			}
+		},
+	})
+}
+
+func testExpiryOfImports(t *testing.T, b Backend) {
+	ctx := context.Background()
+	b.each(t, map[string]func(*fixture){
+		"each import sets the time to live anew": func(f *fixture) {
+			f.keep("a", "longer", turn("e1"), f.brief())
+			_, err := f.Import(ctx, store.Import{Scope: of("a"), Session: "longer", Exchanges: []store.Exchange{turn("i1")}, TTL: 1000 * time.Hour})
+			f.ok(err)
+			f.keep("a", "s", turn("e1"), 1000*time.Hour)
+			_, err = f.Import(ctx, store.Import{Scope: of("a"), Session: "s", Exchanges: []store.Exchange{turn("i1")}, TTL: f.brief()})
+			f.ok(err)
+			f.expire("a", "s")
+			d, err := f.Session(ctx, of("a"), "longer")
+			if err != nil || d.TTL != 1000*time.Hour || ids(f.all("a", "longer").Tail) != "e1 i1" {
+				f.Errorf("got %+v, %v", d, err)
 			}
 		},
 	})

@@ -286,3 +286,44 @@ func testFiles(t *testing.T, b Backend) {
 		},
 	})
 }
+
+// testKnownFiles looks at what is known of files, whatever is in them.
+func testKnownFiles(t *testing.T, b Backend) {
+	ctx := context.Background()
+	b.each(t, map[string]func(*fixture){
+		"files says whether there is a processed one": func(f *fixture) {
+			files := func(want bool) {
+				f.Helper()
+				for _, session := range []string{"", "s"} {
+					if got := f.gather("a", session, 1, 1).Files; got != want {
+						f.Fatalf("got %v, want %v", got, want)
+					}
+				}
+			}
+			files(false)
+			f.upload("b", "f0", "", words("other"))
+			files(false)
+			_, err := f.CreateFile(ctx, of("a"), document("f1", ""), []byte("x"))
+			f.ok(err)
+			files(false)
+			f.ok(f.FinishFile(ctx, of("a"), "f1", store.FileProcessed, ""))
+			files(true)
+			_, err = f.CreateFile(ctx, of("a"), document("f2", ""), []byte("y"))
+			f.ok(err)
+			f.ok(f.FinishFile(ctx, of("a"), "f2", store.FileError, "broken"))
+			f.ok(f.DeleteFile(ctx, of("a"), "f1"))
+			files(false)
+		},
+		"a file's name is any string": func(f *fixture) {
+			for i, name := range names {
+				file := document(fmt.Sprint("f", i), "")
+				file.Name = name
+				_, err := f.CreateFile(ctx, of("a"), file, []byte(name))
+				f.ok(err)
+				if got, err := f.File(ctx, of("a"), file.ID); err != nil || got.Name != name {
+					f.Errorf("got %.40q, %v; want %.40q", got.Name, err, name)
+				}
+			}
+		},
+	})
+}

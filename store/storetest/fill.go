@@ -24,7 +24,7 @@ var Filled = struct {
 // Fill writes a little of all kinds to a store: keys that are good, revoked and
 // expired; usage; sessions with odd names and hidden, replaced and empty exchanges,
 // some with vectors; files that are processed, failed, empty, large and without vectors.
-func Fill(t testing.TB, s store.Store) {
+func Fill(t testing.TB, s store.Migrator) {
 	t.Helper()
 	ok := func(err error) {
 		t.Helper()
@@ -78,7 +78,7 @@ func Fill(t testing.TB, s store.Store) {
 	ok(s.DeleteFile(ctx, of("acme"), "file-gone"))
 }
 
-func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
+func fillSession(t testing.TB, s store.Migrator, tenant, name string, n int) {
 	t.Helper()
 	ctx := context.Background()
 	for i := range n {
@@ -116,7 +116,7 @@ func fillSession(t testing.TB, s store.Store, tenant, name string, n int) {
 }
 
 // fillVectors gives every other exchange of a session a vector.
-func fillVectors(t testing.TB, s store.Store, tenant, name string) {
+func fillVectors(t testing.TB, s store.Migrator, tenant, name string) {
 	t.Helper()
 	ctx := context.Background()
 	var vectors []store.ExchangeVector
@@ -138,7 +138,7 @@ func fillVectors(t testing.TB, s store.Store, tenant, name string) {
 	}
 }
 
-func fillFile(t testing.TB, s store.Store, tenant, id string, n int, vectors bool) {
+func fillFile(t testing.TB, s store.Migrator, tenant, id string, n int, vectors bool) {
 	t.Helper()
 	ctx := context.Background()
 	content := []byte(strings.Repeat(id+" ", n*500))
@@ -188,10 +188,10 @@ func direction(i int) []float32 {
 
 // SearchesAlike compares what two filled stores find: the same chunks, in the
 // same order by vector; by words whichever chunks hold them.
-func SearchesAlike(t testing.TB, a, b store.Store) {
+func SearchesAlike(t testing.TB, a, b store.Migrator) {
 	t.Helper()
 	ctx := context.Background()
-	search := func(s store.Store, tenant string, i int) (vector string, text map[string]bool) {
+	search := func(s store.Migrator, tenant string, i int) (vector string, text map[string]bool) {
 		t.Helper()
 		byVector, err1 := s.SearchVector(ctx, of(tenant), Filled.Model, direction(i*3), 10)
 		byText, err2 := s.SearchText(ctx, of(tenant), []string{fmt.Sprintf("passage%d", i), "é"}, 400)

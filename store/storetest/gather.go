@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"testing"
@@ -131,30 +130,6 @@ func testGather(t *testing.T, b Backend) {
 					f.Errorf("tenant %q, session %q: got %q, want %q", c.tenant, c.session, got, c.want)
 				}
 			}
-		},
-		"files says whether there is a processed one": func(f *fixture) {
-			ctx := context.Background()
-			files := func(want bool) {
-				f.Helper()
-				for _, session := range []string{"", "s"} {
-					if got := f.gather("a", session, 1, 1).Files; got != want {
-						f.Fatalf("got %v, want %v", got, want)
-					}
-				}
-			}
-			files(false)
-			f.upload("b", "f0", "", words("other"))
-			files(false)
-			_, err := f.CreateFile(ctx, of("a"), document("f1", ""), []byte("x"))
-			f.ok(err)
-			files(false)
-			f.ok(f.FinishFile(ctx, of("a"), "f1", store.FileProcessed, ""))
-			files(true)
-			_, err = f.CreateFile(ctx, of("a"), document("f2", ""), []byte("y"))
-			f.ok(err)
-			f.ok(f.FinishFile(ctx, of("a"), "f2", store.FileError, "broken"))
-			f.ok(f.DeleteFile(ctx, of("a"), "f1"))
-			files(false)
 		},
 	})
 }

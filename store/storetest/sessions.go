@@ -263,16 +263,5 @@ func testNames(t *testing.T, b Backend) {
 				}
 			}
 		},
-		"a file's name is any string": func(f *fixture) {
-			for i, name := range names {
-				file := document(fmt.Sprint("f", i), "")
-				file.Name = name
-				_, err := f.CreateFile(ctx, of("a"), file, []byte(name))
-				f.ok(err)
-				if got, err := f.File(ctx, of("a"), file.ID); err != nil || got.Name != name {
-					f.Errorf("got %.40q, %v; want %.40q", got.Name, err, name)
-				}
-			}
-		},
 	})
 }

@@ -1,5 +1,6 @@
 // Package storetest is the suite that every store passes: black-box tests of
-// what the interfaces of package store promise, each named by the behaviour.
+// what the interfaces of package store promise, each named by the interface and
+// the behaviour.
 package storetest
 
 import (
@@ -29,45 +30,96 @@ type Backend struct {
 	Without []string
 }
 
-// Run tests a store.
-func Run(t *testing.T, b Backend) {
-	for name, test := range map[string]func(*testing.T, Backend){
-		"Keys":     testKeys,
+// part is a part of the suite.
+type part = func(*testing.T, Backend)
+
+// suite is what is tested, by the interface that promises it.
+var suite = []struct {
+	name  string
+	has   func(store.Store) bool
+	parts map[string]part
+}{
+	{"Store", is[store.Store], map[string]part{
 		"Limiter":  testLimiter,
-		"Usage":    testUsage,
-		"Tenants":  testTenants,
 		"Gather":   testGather,
 		"Append":   testAppend,
 		"Conflict": testConflict,
-		"Import":   testImport,
 		"Expiry":   testExpiry,
 		"Deletion": testDeletion,
 		"Sessions": testSessions,
 		"Names":    testNames,
-		"Vectors":  testVectors,
-		"Files":    testFiles,
-		"Chunks":   testChunks,
-		"Text":     testText,
-		"Vector":   testVector,
-		"Revisor":  testRevisor,
-		"Revision": testRevision,
-		"Recall":   testRecall,
 		"Scopes":   testScopes,
 		"Contexts": testContexts,
 		"Closing":  testClosing,
-	} {
-		t.Run(name, func(t *testing.T) {
-			if slices.Contains(b.Without, name) {
-				t.Skip("left out for this store")
+	}},
+	{"Keys", is[store.Keys], map[string]part{"Keys": testKeys}},
+	{"Usage", is[store.Usage], map[string]part{"Usage": testUsage}},
+	{"Tenants", func(s store.Store) bool { return is[store.Tenants](s) && is[store.Keys](s) && is[store.Usage](s) }, map[string]part{"Tenants": testTenants}},
+	{"Importer", is[store.Importer], map[string]part{"Import": testImport, "ExpiryOfImports": testExpiryOfImports}},
+	{"Vectors", is[store.Vectors], map[string]part{"Vectors": testVectors}},
+	{"Files", is[store.Files], map[string]part{"Files": testFiles, "Known": testKnownFiles, "Revisor": testRevisor}},
+	{"Searcher", is[store.Searcher], map[string]part{
+		"Chunks":   testChunks,
+		"Text":     testText,
+		"Vector":   testVector,
+		"Revision": testRevision,
+		"Recall":   testRecall,
+	}},
+}
+
+func is[T any](s store.Store) bool {
+	_, ok := s.(T)
+	return ok
+}
+
+// Run tests a store: of each interface of package store, whether it keeps what
+// that promises. What it doesn't implement stands in the output as skipped.
+func Run(t *testing.T, b Backend) {
+	var s store.Store
+	t.Run("Abilities", func(t *testing.T) { s = b.Open(t, time.Now) })
+	if s == nil {
+		t.Fatal("there is no store to be tested")
+	}
+	for _, ability := range suite {
+		t.Run(ability.name, func(t *testing.T) {
+			if !ability.has(s) {
+				t.Skip("not implemented: this store is no store." + ability.name)
 			}
-			test(t, b)
+			for name, test := range ability.parts {
+				t.Run(name, func(t *testing.T) {
+					if slices.Contains(b.Without, name) {
+						t.Skip("left out for this store")
+					}
+					test(t, b)
+				})
+			}
 		})
 	}
 }
 
-// fixture is an empty store with a clock of its own.
+// The interfaces by names that aren't those of their methods.
+type (
+	keyStore    = store.Keys
+	usageStore  = store.Usage
+	tenantStore = store.Tenants
+	importer    = store.Importer
+	vectorStore = store.Vectors
+	fileStore   = store.Files
+	searcher    = store.Searcher
+)
+
+// fixture is an empty store with a clock of its own. What the store doesn't
+// implement is nil.
 type fixture struct {
 	store.Store
+	keyStore
+	usageStore
+	tenantStore
+	importer
+	vectorStore
+	fileStore
+	searcher
+
 	*testing.T
 	backend Backend
 	clock   *clock
@@ -76,7 +128,20 @@ type fixture struct {
 func (b Backend) fixture(t *testing.T) *fixture {
 	t.Helper()
 	c := &clock{t: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
-	return &fixture{Store: b.Open(t, c.now), T: t, backend: b, clock: c}
+	f := &fixture{T: t, backend: b, clock: c}
+	f.use(b.Open(t, c.now))
+	return f
+}
+
+func (f *fixture) use(s store.Store) {
+	f.Store = s
+	f.keyStore, _ = s.(store.Keys)
+	f.usageStore, _ = s.(store.Usage)
+	f.tenantStore, _ = s.(store.Tenants)
+	f.importer, _ = s.(store.Importer)
+	f.vectorStore, _ = s.(store.Vectors)
+	f.fileStore, _ = s.(store.Files)
+	f.searcher, _ = s.(store.Searcher)
 }
 
 // each runs subtests, each with an empty store.
@@ -92,7 +157,7 @@ func (f *fixture) reopen() {
 	if f.backend.Reopen == nil {
 		f.Skip("this store can't be reopened")
 	}
-	f.Store = f.backend.Reopen(f.T, f.Store, f.clock.now)
+	f.use(f.backend.Reopen(f.T, f.Store, f.clock.now))
 }
 
 // ok ends the test if err is one.

@@ -121,7 +121,7 @@ func testUsage(t *testing.T, b Backend) {
 			f.used("a", march+1, 2)
 		},
 		"usage can be restored": func(f *fixture) {
-			m, ok := f.Store.(store.Mover)
+			m, ok := f.Store.(store.Migrator)
 			if !ok {
 				f.Skip("this store can't be copied")
 			}

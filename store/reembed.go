@@ -20,9 +20,9 @@ func (c *Chunk) Digest() (d ChunkDigest) {
 	return d
 }
 
-// Revisor keeps vectors from being made twice, and has them made anew for
+// Reembedder keeps vectors from being made twice, and has them made anew for
 // another embedder. It is a part of Files.
-type Revisor interface {
+type Reembedder interface {
 	// KnownVectors returns a vector for each of the digests: that of the
 	// model, of so many dimensions, which a chunk of a processed file of the
 	// tenant has; nil where there is none, or where the store has lost sight

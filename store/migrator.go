@@ -2,10 +2,18 @@ package store
 
 import "context"
 
-// Mover is what it takes, beside a Store, to copy one store into another: see
-// package store/migrate. It is for stores that nobody else writes to meanwhile.
-type Mover interface {
+// Migrator is a store that can do everything, and what it takes beside that to
+// copy one into another: see package store/migrate. Its own methods are for
+// stores that nobody else writes to meanwhile.
+type Migrator interface {
 	Store
+	Keys
+	Usage
+	Tenants
+	Importer
+	Vectors
+	Files
+	Searcher
 
 	// RestoreSessions gives sessions the times and the TTL in list, and puts them into
 	// its order, the one first in list being last in ListSessions. Sessions
