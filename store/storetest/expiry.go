@@ -12,7 +12,7 @@ import (
 // brief is a time to live that a test waits for the end of.
 func (f *fixture) brief() time.Duration {
 	if f.backend.ServerClock {
-		return 20 * time.Millisecond
+		return 100 * time.Millisecond
 	}
 	return time.Hour
 }
