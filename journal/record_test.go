@@ -1,7 +1,10 @@
 package journal
 
 import (
+	"bytes"
 	"context"
+	"encoding/gob"
+	"encoding/hex"
 	"errors"
 	"reflect"
 	"testing"
@@ -64,6 +67,73 @@ func TestNothingOfAnEntryIsLost(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, e) {
 		t.Errorf("got  %+v\nwant %+v", got, e)
+	}
+}
+
+// recordOfOld is an entry as versions wrote it before exchanges had parents, and
+// scopes users.
+const recordOfOld = "5b7f03010105456e74727901ff80000107010654656e616e74010c00010753657373696f6e010c000105447261667401ff8200010553617665640102" +
+	"0001044d61726b01ff9a000105557361676501ff9c00010354544c010400000040ff8103010105447261667401ff82000104010845786368616e6765" +
+	"01ff840001045361696401ff980001034e657701040001085265706c616365730104000000ff94ff830301010845786368616e676501ff8400010b01" +
+	"024944010c00010353657101040001064f666673657401040001074372656174656401ff860001054d6f64656c010c00010646696e697368010c0001" +
+	"0648696464656e01020001074361727269656401ff88000108506173736167657301ff8c000108526563616c6c656401ff900001084d657373616765" +
+	"7301ff9400000010ff850501010454696d6501ff8600000016ff870101010644696765737401ff88000106012000001fff8b020101105b5d73746f72" +
+	"652e4368756e6b52656601ff8c0001ff8a000027ff89030101084368756e6b52656601ff8a000102010646696c654944010c0001014e010400000021" +
+	"ff8f020101125b5d73746f72652e4d65737361676552656601ff900001ff8e000036ff8d0301010a4d65737361676552656601ff8e00010401035365" +
+	"7101040001014e010400010446726f6d0104000102546f01040000001eff930201010f5b5d73746f72652e4d65737361676501ff940001ff92000042" +
+	"ff91030101074d65737361676501ff9200010401044a534f4e010a000106546f6b656e73010400010644696765737401ff8800010743726561746564" +
+	"01ff860000001cff970201010d5b5d6d656d6f72792e5361696401ff980001ff96000031ff95030101045361696401ff960001030105496e64657801" +
+	"04000104526f6c65010c00010644696765737401ff8800000024ff99030101044d61726b01ff9a0001020103536571010400010545706f6368010400" +
+	"000027ff9b030101045573656401ff9c00010201054d6f6e74680104000106546f6b656e730104000000ffdaff80010461636d650101730101010265" +
+	"31030f010000000edce5e8000754d4c0ffff01016d010473746f7002100700000000000000000000000000000001010101660104000202010f7b2272" +
+	"6f6c65223a2275736572227d01060110000000000000000000000000000000000001027b7d0102011000000000000000000000000000000000000001" +
+	"020204757365720110000000000000000000000000000000000002047573657201100000000000000000000000000000000000010201060001010101" +
+	"080112000101febdf401ff8c0001fa068c6171400000"
+
+func TestAnEntryOfAnOldVersionIsRead(t *testing.T) {
+	record, err := hex.DecodeString(recordOfOld)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(record)
+	want := &Entry{
+		Scope: store.Scope{Tenant: "acme"}, Session: "s", Saved: true,
+		Mark: store.Mark{Seq: 4, Epoch: 9}, Usage: store.Used{Month: 24314, Tokens: 70}, TTL: time.Hour,
+		Draft: memory.Draft{New: 1, Replaces: 3, Said: []memory.Said{{Role: "user"}, {Role: "user"}}, Exchange: store.Exchange{
+			ID: "e1", Created: time.UnixMilli(1_700_000_000_123).UTC(), Model: "m", Finish: "stop", Carried: store.Digest{7},
+			Passages: []store.ChunkRef{{FileID: "f", N: 2}},
+			Messages: []store.Message{{JSON: []byte(`{"role":"user"}`), Tokens: 3}, {JSON: []byte(`{}`), Tokens: 1}},
+		}},
+	}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+}
+
+// entryOfOld has the fields that an older version knows.
+type entryOfOld struct {
+	Tenant, Session string
+	Draft           struct {
+		Exchange struct {
+			ID, Model string
+			Messages  []store.Message
+		}
+		New int
+	}
+	Mark store.Mark
+}
+
+func TestAnOldVersionReadsAnEntry(t *testing.T) {
+	record, err := encode(full(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got entryOfOld
+	if err := gob.NewDecoder(bytes.NewReader(record)).Decode(&got); err != nil {
+		t.Fatal(err)
+	}
+	if e := full(t); got.Tenant != e.Scope.Tenant || got.Session != e.Session || got.Mark != e.Mark || !reflect.DeepEqual(got.Draft.Exchange.Messages, e.Draft.Exchange.Messages) {
+		t.Errorf("got %+v", got)
 	}
 }
 

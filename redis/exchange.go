@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"strings"
 	"time"
 	"unsafe"
@@ -21,8 +22,16 @@ import (
 // fields, strings behind their lengths, and last the messages as they came, which
 // redis-cli shows as they are.
 
-// recordVersion opens a record, so that its layout can change.
-const recordVersion = 1
+// What opens a record, so that its layout can change. An exchange without a parent
+// is written as it always was: a proxy of an older version on the same servers
+// reads it. It refuses any other, and so does this one what is newer.
+const (
+	recordPlain  = 1
+	recordParent = 2 // the parent's ID follows the exchange's
+)
+
+// errNewer says that a record was written by a version that knows more.
+var errNewer = errors.New("an exchange was written by a newer version of Backstory; run that on every proxy")
 
 // idDigest stands for an exchange's ID, which may be long, in its session.
 func idDigest(id string) []byte {
@@ -34,8 +43,12 @@ func idDigest(id string) []byte {
 func encodeExchange(e *store.Exchange) []byte {
 	array, meta := store.EncodeMessages(e.Messages)
 	refs := store.EncodeRefs(e.Passages, e.Recalled)
-	b := make([]byte, 0, 64+len(e.ID)+len(e.Model)+len(e.Finish)+len(refs)+len(meta)+len(array))
-	b = append(b, recordVersion)
+	b := make([]byte, 0, 64+len(e.ID)+len(e.Parent)+len(e.Model)+len(e.Finish)+len(refs)+len(meta)+len(array))
+	version, texts := byte(recordPlain), []string{e.ID, e.Model, e.Finish}
+	if e.Parent != "" {
+		version, texts = recordParent, []string{e.ID, e.Parent, e.Model, e.Finish}
+	}
+	b = append(b, version)
 	b = binary.AppendVarint(b, e.Created.UnixMilli())
 	if e.Hidden {
 		b = append(b, 1)
@@ -43,7 +56,7 @@ func encodeExchange(e *store.Exchange) []byte {
 		b = append(b, 0)
 	}
 	b = append(b, e.Carried[:]...)
-	for _, s := range []string{e.ID, e.Model, e.Finish} {
+	for _, s := range texts {
 		b = binary.AppendUvarint(b, uint64(len(s)))
 		b = append(b, s...)
 	}
@@ -63,15 +76,23 @@ func decodeExchange(element string) (e store.Exchange, err error) {
 		r.number() // scripts alone want these
 	}
 	r.bytes(len(idDigest("")))
-	if version := r.bytes(1); r.failed || version[0] != recordVersion {
+	version := r.bytes(1)
+	switch {
+	case r.failed || version[0] < recordPlain:
 		return store.Exchange{}, errCorrupt
+	case version[0] > recordParent:
+		return store.Exchange{}, errNewer
 	}
 	e.Created = time.UnixMilli(r.varint()).UTC()
 	e.Hidden = bytes.Equal(r.bytes(1), []byte{1})
 	copy(e.Carried[:], r.bytes(len(e.Carried)))
 	// Copies: the JSON that shares the memory belongs to the caller, who may
 	// write to it.
-	e.ID, e.Model, e.Finish = string(r.field()), string(r.field()), string(r.field())
+	e.ID = string(r.field())
+	if version[0] >= recordParent {
+		e.Parent = string(r.field())
+	}
+	e.Model, e.Finish = string(r.field()), string(r.field())
 	refs, meta := r.field(), r.field()
 	if r.failed {
 		return store.Exchange{}, errCorrupt

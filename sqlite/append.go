@@ -198,9 +198,9 @@ func insertRows(c *conn, d sessionState, e *store.Exchange) (array, meta []byte,
 	if err != nil {
 		return nil, nil, err
 	}
-	return array, meta, c.exec(`INSERT INTO exchanges (id, session, name, position, created, model, finish, hidden, carried, passages, count, tokens, meta, body)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		d.id<<32|(d.seq+1), d.id, e.ID, d.appended, e.Created.UnixMilli(), e.Model, e.Finish, e.Hidden, e.Carried[:],
+	return array, meta, c.exec(`INSERT INTO exchanges (id, session, name, parent, position, created, model, finish, hidden, carried, passages, count, tokens, meta, body)
+		VALUES (?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		d.id<<32|(d.seq+1), d.id, e.ID, e.Parent, d.appended, e.Created.UnixMilli(), e.Model, e.Finish, e.Hidden, e.Carried[:],
 		store.EncodeRefs(e.Passages, e.Recalled), len(e.Messages), e.Tokens(), meta, body)
 }
 

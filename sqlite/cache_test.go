@@ -118,6 +118,7 @@ func full(id string) store.Exchange {
 	e.Hidden, e.Carried = true, store.Digest{7}
 	e.Passages = []store.ChunkRef{{FileID: "f1", N: 3}, {FileID: "f2"}}
 	e.Recalled = []store.MessageRef{{Seq: 1, To: 5}}
+	e.Parent = "e1"
 	return e
 }
 

@@ -10,7 +10,7 @@ import (
 
 // exchangeColumns are what exchangeRow scans, of exchanges named e joined to
 // their bodies.
-const exchangeColumns = `e.id, e.name, e.position, e.created, e.model, e.finish, e.hidden, e.carried, e.passages, b.messages, e.meta`
+const exchangeColumns = `e.id, e.name, e.parent, e.position, e.created, e.model, e.finish, e.hidden, e.carried, e.passages, b.messages, e.meta`
 
 const joinBodies = ` LEFT JOIN bodies b ON b.id = e.body `
 
@@ -24,13 +24,13 @@ const seqMask = 1<<32 - 1
 // without exchanges was joined to nothing.
 type exchangeRow struct {
 	id, position, created             sql.NullInt64
-	name, model, finish               sql.NullString
+	name, parent, model, finish       sql.NullString
 	hidden                            sql.NullBool
 	carried, passages, messages, meta []byte
 }
 
 func (r *exchangeRow) columns() []any {
-	return []any{&r.id, &r.name, &r.position, &r.created, &r.model, &r.finish, &r.hidden, &r.carried, &r.passages, &r.messages, &r.meta}
+	return []any{&r.id, &r.name, &r.parent, &r.position, &r.created, &r.model, &r.finish, &r.hidden, &r.carried, &r.passages, &r.messages, &r.meta}
 }
 
 // exchange makes an Exchange of the row. It owns the row's slices from then on.
@@ -45,6 +45,7 @@ func (r *exchangeRow) exchange() (store.Exchange, error) {
 	}
 	e := store.Exchange{
 		ID:       r.name.String,
+		Parent:   r.parent.String,
 		Seq:      r.id.Int64 & seqMask,
 		Offset:   r.position.Int64,
 		Created:  fromMilli(r.created.Int64),

@@ -3,8 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -31,7 +34,7 @@ func TestOpenSetsUpItsConnections(t *testing.T) {
 		s := openAt(t, filepath.Join(t.TempDir(), "backstory.db"), Options{Synchronous: synchronous})
 		for pragma, want := range map[string]string{
 			"busy_timeout": "10000", "auto_vacuum": "2", "journal_mode": "wal", "synchronous": level, "foreign_keys": "1",
-			"temp_store": "2", "mmap_size": "0", "wal_autocheckpoint": "4000", "journal_size_limit": "67108864", "user_version": "5",
+			"temp_store": "2", "mmap_size": "0", "wal_autocheckpoint": "4000", "journal_size_limit": "67108864", "user_version": "6",
 		} {
 			var reader, writer string
 			if err := s.row(context.Background(), `PRAGMA `+pragma).Scan(&reader); err != nil || reader != want {
@@ -170,4 +173,48 @@ func write(t *testing.T, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestAFileOfBeforeExchangesHadParentsOpens makes a file with the migrations that
+// there were then, and an exchange as it was written then.
+func TestAFileOfBeforeExchangesHadParentsOpens(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	scripts, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range scripts[:5] {
+		script, err := migrations.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(script)
+	}
+	want := sample("e1")
+	array, meta := store.EncodeMessages(want.Messages)
+	run(t, path, all.String()+fmt.Sprintf(`
+		INSERT INTO tenants (id, name) VALUES (1, 'a');
+		INSERT INTO sessions (id, tenant, digest, name, created, updated, touched, seq, messages, tokens, appended) VALUES (1, 1, x'%x', 's', 1, 2, 1, 1, 2, 400, 400);
+		INSERT INTO bodies (id, messages) VALUES (1, x'%x');
+		INSERT INTO exchanges (id, session, name, position, created, model, finish, hidden, carried, passages, count, tokens, meta, body)
+			VALUES (1 << 32 | 1, 1, 'e1', 0, %d, '%s', 'stop', 0, zeroblob(16), NULL, 2, 400, x'%x', 1);
+		PRAGMA application_id = %d;
+		PRAGMA user_version = 5;`, sessionDigest("s"), array, want.Created.UnixMilli(), want.Model, meta, applicationID))
+	s := openAt(t, path, Options{})
+	next := sample("e2")
+	next.Parent = "e0"
+	if _, err := s.Append(t.Context(), store.Append{Scope: of("a"), Session: "s", Exchange: next, Mark: store.Mark{Seq: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.Exchanges(t.Context(), of("a"), "s", 0, 10, store.Ascending)
+	if err != nil || len(list) != 2 || list[0].Parent != "" || list[1].Parent != "e0" {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	got := list[0]
+	got.Seq, got.Created = 0, want.Created
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	sound(t, s)
 }

@@ -77,7 +77,7 @@ func (t *tail) size() int {
 	n := cap(t.exchanges) * int(unsafe.Sizeof(store.Exchange{}))
 	for i := range t.exchanges {
 		e := &t.exchanges[i]
-		n += len(e.ID) + len(e.Model) + len(e.Finish)
+		n += len(e.ID) + len(e.Parent) + len(e.Model) + len(e.Finish)
 		n += len(e.Messages) * int(unsafe.Sizeof(store.Message{}))
 		for j := range e.Messages {
 			n += len(e.Messages[j].JSON)
@@ -130,7 +130,8 @@ func copyExchanges(exchanges []store.Exchange) []store.Exchange {
 // caller's memory: its strings may be parts of large bodies.
 func keepsake(e *store.Exchange, seq, offset int64, messages []store.Message) store.Exchange {
 	kept := *e
-	kept.ID, kept.Model, kept.Finish = strings.Clone(e.ID), strings.Clone(e.Model), strings.Clone(e.Finish)
+	kept.ID, kept.Parent = strings.Clone(e.ID), strings.Clone(e.Parent)
+	kept.Model, kept.Finish = strings.Clone(e.Model), strings.Clone(e.Finish)
 	kept.Seq, kept.Offset = seq, offset
 	kept.Created = fromMilli(e.Created.UnixMilli())
 	kept.Messages = messages

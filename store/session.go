@@ -24,6 +24,9 @@ type Message struct {
 type Exchange struct {
 	// ID is unique in the session; appending it again changes nothing.
 	ID string
+	// Parent is the ID of the exchange that this one goes on from; empty: the
+	// one before it in the session.
+	Parent string
 	// Seq is the position in the session, rising, set by Append.
 	Seq int64
 	// Offset is the number of tokens appended to the session before this

@@ -298,7 +298,7 @@ func (w digester) sum() (d [32]byte) {
 }
 
 func (w digester) exchange(e *store.Exchange) {
-	w.texts(e.ID, e.Model, e.Finish)
+	w.texts(e.ID, e.Parent, e.Model, e.Finish)
 	hidden := int64(0)
 	if e.Hidden {
 		hidden = 1

@@ -94,6 +94,7 @@ func fillSession(t testing.TB, s store.Migrator, tenant, name string, n int) {
 			e.Messages[0].Created = e.Created.Add(-time.Minute)
 			e.Passages = []store.ChunkRef{{FileID: "file-1", N: 7}, {FileID: "\x00", N: 0}}
 			e.Recalled = []store.MessageRef{{Seq: 1, N: 1, From: 3, To: 9}}
+			e.Parent = "e0"
 		case 4:
 			e.Messages, e.Model = nil, ""
 		}

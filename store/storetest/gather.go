@@ -27,6 +27,7 @@ func testGather(t *testing.T, b Backend) {
 			e.Messages[0].JSON = []byte("{ \"role\" : \"user\",\n\"content\":\"\\u00e9 \xff\xfe ]},[{ \x00\" }")
 			e.Messages[1].JSON = []byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","x":1.0e+00}]}`)
 			e.Carried, e.Hidden, e.Finish, e.Model = store.Digest{1, 0, 255}, true, "client_closed", ""
+			e.Parent = "e0"
 			e.Passages = []store.ChunkRef{{FileID: "file-2", N: 7}, {FileID: "\x00", N: 0}, {FileID: "file-1", N: 70_000}}
 			e.Recalled = []store.MessageRef{{Seq: 1 << 40, N: 3, From: 17, To: 70_000}, {Seq: 1}}
 			seq := f.save("a", "s", e)
