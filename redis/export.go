@@ -124,18 +124,6 @@ func decodeVector(b string) []float32 {
 	return v
 }
 
-// restoreSessionScript sets a session's times, if it is there.
-// KEYS: turn, session, log, seen. ARGV: created, updated, time to live in ms or
-// 0, what is left of it.
-const restoreSessionScript = `
-if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
-redis.call('HSET', KEYS[2], 'created', ARGV[1], 'updated', ARGV[2], 'ttl', ARGV[3])
-for i = 1, 4 do
-	if ARGV[3] == '0' then redis.call('PERSIST', KEYS[i]) else redis.call('PEXPIRE', KEYS[i], ARGV[4]) end
-end
-return 1
-`
-
 // RestoreSessions sets the times and the order of sessions. The order is by
 // microseconds, of which a millisecond has enough to keep apart what was updated
 // in the same one.

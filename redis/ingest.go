@@ -20,29 +20,6 @@ const (
 	ingestVectors = 16
 )
 
-// addChunksScript writes chunks of a file that is uploaded. The highest number
-// is noted ahead of them: it is how far a removal has to look. Each is written
-// at once: a second write would have it indexed twice, and its words counted.
-//
-// KEYS: file, known, chunks. ARGV: the highest number; for each chunk the number
-// of its fields and values, its digest or nothing, its place, and the fields.
-var addChunksScript = newScript(`
-local status = redis.call('HGET', KEYS[1], 'status')
-if status ~= 'uploaded' then return status or '' end
-local last = tonumber(redis.call('HGET', KEYS[1], 'last') or '-1')
-if tonumber(ARGV[1]) > last then redis.call('HSET', KEYS[1], 'last', ARGV[1]) end
-local at, added = 2, 0
-for i = 3, #KEYS do
-	local n, digest = tonumber(ARGV[at]), ARGV[at + 1]
-	added = added + 1 - redis.call('EXISTS', KEYS[i])
-	redis.call('HSET', KEYS[i], unpack(ARGV, at + 3, at + 2 + n))
-	if digest ~= '' then redis.call('HSET', KEYS[2], digest, ARGV[at + 2]) end
-	at = at + n + 3
-end
-redis.call('HINCRBY', KEYS[1], 'chunks', added)
-return status
-`)
-
 // AddChunks adds chunks to a file that is uploaded, in steps: until the file is
 // processed, no search returns them.
 func (s *Store) AddChunks(ctx context.Context, scope store.Scope, id string, chunks []store.Chunk) error {
@@ -148,28 +125,6 @@ func encodeVector(v []float32) []byte {
 	}
 	return b
 }
-
-// finishFileScript sets the status of a file, and returns the one it had.
-//
-// KEYS: file, live, dark, same. ARGV: id, escaped id, status, reason.
-var finishFileScript = newScript(`
-local before = redis.call('HGET', KEYS[1], 'status')
-if not before then return '' end
-if before == 'error' and ARGV[3] ~= 'error' then return before end
-redis.call('HSET', KEYS[1], 'status', ARGV[3], 'reason', ARGV[4])
-if ARGV[3] == 'processed' then
-	redis.call('SADD', KEYS[2], ARGV[1])
-	redis.call('SREM', KEYS[3], ARGV[2])
-	return before
-end
-redis.call('SREM', KEYS[2], ARGV[1])
-redis.call('SADD', KEYS[3], ARGV[2])
-local same = redis.call('HGET', KEYS[1], 'same')
-if ARGV[3] == 'error' and redis.call('HGET', KEYS[4], same) == ARGV[1] then
-	redis.call('HDEL', KEYS[4], same)
-end
-return before
-`)
 
 // FinishFile sets the status of a file.
 func (s *Store) FinishFile(ctx context.Context, scope store.Scope, id string, status store.FileStatus, reason string) error {

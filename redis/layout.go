@@ -17,7 +17,7 @@ type layout struct{ prefix string }
 
 // Keys of one slot per session.
 const (
-	// sessionKey is a hash, written and read by scripts: see append.go.
+	// sessionKey is a hash, written and read by scripts: see lua/append.lua.
 	sessionKey = "session"
 	// logKey is the list of its exchanges, newest last: see exchange.go.
 	logKey = "log"

@@ -64,16 +64,6 @@ func (s *Store) listSessions(ctx context.Context, scope store.Scope, after strin
 	return list, nil
 }
 
-// forgetSessionScript takes a session off the list, unless it was touched since
-// it was read. KEYS: sessions. ARGV: name, score.
-var forgetSessionScript = newScript(`
-local score = redis.call('ZSCORE', KEYS[1], ARGV[1])
-if score and tonumber(score) == tonumber(ARGV[2]) then
-	return redis.call('ZREM', KEYS[1], ARGV[1])
-end
-return 0
-`)
-
 // settled is how old an entry of the list must be before it is held against it
 // that its session isn't there: the append that lists it may be under way.
 const settled = time.Minute

@@ -41,25 +41,6 @@ func (s *Store) forget(ctx context.Context, scope store.Scope, id string) {
 
 func workName(scope store.Scope, id string) string { return escape(scope.Tenant) + ":" + escape(id) }
 
-// deleteFileScript removes the record of a file, and with it the file from
-// everyone's sight, and leaves a note of what is to be removed yet.
-//
-// KEYS: file, gone, files, same, live, dark, blob. ARGV: id, escaped id, a name of
-// this call, by which it knows its own work when it is sent again.
-var deleteFileScript = newScript(`
-local d = redis.call('HMGET', KEYS[1], 'member', 'same', 'last')
-if not d[1] then
-	return redis.call('HGET', KEYS[2], 'call') == ARGV[3] and 1 or 0
-end
-redis.call('HSET', KEYS[2], 'last', d[3] or '-1', 'call', ARGV[3])
-redis.call('ZREM', KEYS[3], d[1])
-if redis.call('HGET', KEYS[4], d[2]) == ARGV[1] then redis.call('HDEL', KEYS[4], d[2]) end
-redis.call('SREM', KEYS[5], ARGV[1])
-redis.call('SADD', KEYS[6], ARGV[2])
-redis.call('UNLINK', KEYS[1], KEYS[7])
-return 1
-`)
-
 // DeleteFile removes a file: at once from everyone's sight, and then step by
 // step from the server.
 func (s *Store) DeleteFile(ctx context.Context, scope store.Scope, id string) error {
@@ -103,23 +84,6 @@ func (s *Store) purge(ctx context.Context, scope store.Scope, id string) error {
 		return nil
 	}
 }
-
-// purgeChunksScript removes chunks, and what is known by them.
-// KEYS: known, chunks. ARGV: the chunks' places.
-var purgeChunksScript = newScript(`
-for i = 2, #KEYS do
-	local digest = redis.call('HGET', KEYS[i], 'digest')
-	if digest and redis.call('HGET', KEYS[1], digest) == ARGV[i - 1] then redis.call('HDEL', KEYS[1], digest) end
-	redis.call('UNLINK', KEYS[i])
-end
-return 0
-`)
-
-// finishPurgeScript ends a removal. KEYS: gone, dark. ARGV: escaped id.
-var finishPurgeScript = newScript(`
-redis.call('UNLINK', KEYS[1])
-return redis.call('SREM', KEYS[2], ARGV[1])
-`)
 
 func (s *Store) purgeChunks(ctx context.Context, scope store.Scope, id string) error {
 	gone := s.layout.file(goneKey, scope, id)

@@ -86,30 +86,6 @@ func (s *Store) knownVectors(ctx context.Context, scope store.Scope, field strin
 	return vectors, nil
 }
 
-// setVectorsScript gives chunks of a processed file other vectors, of which a
-// chunk has one.
-//
-// KEYS: file, known, chunks. ARGV: how the fields of vectors begin; for each chunk
-// its digest, its place, its field, and its vector or nothing.
-var setVectorsScript = newScript(`
-local status = redis.call('HGET', KEYS[1], 'status')
-if status ~= 'processed' then return status or '' end
-for i = 3, #KEYS do
-	local at = 2 + (i - 3) * 4
-	local digest, place, field, vector = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
-	if redis.call('EXISTS', KEYS[i]) == 1 then
-		for _, name in ipairs(redis.call('HKEYS', KEYS[i])) do
-			if string.sub(name, 1, #ARGV[1]) == ARGV[1] and (name ~= field or vector == '') then redis.call('HDEL', KEYS[i], name) end
-		end
-		if vector ~= '' then
-			redis.call('HSET', KEYS[i], field, vector, 'digest', digest)
-			redis.call('HSET', KEYS[2], digest, place)
-		end
-	end
-end
-return status
-`)
-
 // SetVectors gives chunks other vectors, in steps.
 func (s *Store) SetVectors(ctx context.Context, scope store.Scope, id, model string, chunks []store.Chunk) error {
 	if err := s.enter(ctx, scope); err != nil {
@@ -151,13 +127,6 @@ func (s *Store) setVectors(ctx context.Context, scope store.Scope, id, model str
 	}
 	return nil
 }
-
-// setModelScript records the model of a file's vectors. KEYS: file. ARGV: model.
-var setModelScript = newScript(`
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('HSET', KEYS[1], 'model', ARGV[1])
-return 1
-`)
 
 // SetModel records the model of a file's vectors.
 func (s *Store) SetModel(ctx context.Context, scope store.Scope, id, model string) error {

@@ -3,7 +3,9 @@ package redis
 import (
 	"context"
 	"crypto/sha1"
+	"embed"
 	"encoding/hex"
+	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -13,10 +15,53 @@ import (
 // pipeline.)
 type script struct{ text, digest string }
 
-func newScript(text string) *script {
+// lua holds the scripts, a file each, which begin with what they do, their keys and
+// their arguments.
+//
+//go:embed lua/*.lua
+var lua embed.FS
+
+// source is the text of scripts, one behind the other.
+func source(names ...string) string {
+	var b strings.Builder
+	for _, name := range names {
+		text, err := lua.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err) // it is part of the program
+		}
+		b.Write(text)
+	}
+	return b.String()
+}
+
+func newScript(names ...string) *script {
+	text := source(names...)
 	digest := sha1.Sum([]byte(text))
 	return &script{text, hex.EncodeToString(digest[:])}
 }
+
+var (
+	rateScript          = newScript("rate")
+	gatherScript        = newScript("gather")
+	appendScript        = newScript("append")
+	pageScript          = newScript("page")
+	atScript            = newScript("find", "at")
+	putTurnsScript      = newScript("find", "put_turns")
+	deleteSessionScript = newScript("delete_session")
+	forgetSessionScript = newScript("forget_session")
+	createFileScript    = newScript("create_file")
+	addChunksScript     = newScript("add_chunks")
+	finishFileScript    = newScript("finish_file")
+	deleteFileScript    = newScript("delete_file")
+	purgeChunksScript   = newScript("purge_chunks")
+	finishPurgeScript   = newScript("finish_purge")
+	setVectorsScript    = newScript("set_vectors")
+	setModelScript      = newScript("set_model")
+
+	// These two are rare, and sent whole.
+	unlistScript         = source("unlist")
+	restoreSessionScript = source("restore_session")
+)
 
 // scripts are all of them, to be loaded when the store is opened.
 var scripts = []*script{

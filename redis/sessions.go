@@ -56,30 +56,6 @@ func readSession(cmd *goredis.SliceCmd) (d store.Session, ok bool, err error) {
 	return d, true, nil
 }
 
-// pageScript reads exchanges in either order. Since replaced exchanges are
-// missing from the log, it looks for the place by halves.
-//
-// KEYS: session, log. ARGV: after, limit, 1 for newest first.
-var pageScript = newScript(`
-if redis.call('EXISTS', KEYS[1]) == 0 then return false end
-local after, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
-if limit <= 0 then return {} end
-local low, high = 0, redis.call('LLEN', KEYS[2])
-local descending = ARGV[3] == '1'
-if descending and after == 0 then
-	low = high
-else
-	while low < high do
-		local middle = math.floor((low + high) / 2)
-		local seq = tonumber(string.match(redis.call('LINDEX', KEYS[2], middle), '^%d+'))
-		if seq > after or descending and seq == after then high = middle else low = middle + 1 end
-	end
-end
-if not descending then return redis.call('LRANGE', KEYS[2], low, low + limit - 1) end
-if low == 0 then return {} end
-return redis.call('LRANGE', KEYS[2], math.max(low - limit, 0), low - 1)
-`)
-
 // Exchanges returns exchanges of a session.
 func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string, after int64, limit int, order store.Order) ([]store.Exchange, error) {
 	if err := s.enter(ctx, scope); err != nil {
@@ -108,18 +84,6 @@ func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string
 	return list, failure(ctx, err)
 }
 
-// atScript reads the exchanges with the given Seqs, in rising order.
-//
-// KEYS: log. ARGV: Seqs, in rising order.
-var atScript = newScript(findInLog + `
-local found = {}
-for i = 1, #ARGV do
-	local e = find(tonumber(ARGV[i]))
-	if e then found[#found + 1] = e end
-end
-return found
-`)
-
 // ExchangesAt returns the exchanges with the given Seqs.
 func (s *Store) ExchangesAt(ctx context.Context, scope store.Scope, session string, seqs []int64) ([]store.Exchange, error) {
 	if len(seqs) == 0 {
@@ -145,24 +109,6 @@ func (s *Store) ExchangesAt(ctx context.Context, scope store.Scope, session stri
 
 // maxPage keeps the arithmetic of scripts within what they write as integers.
 const maxPage = 1 << 24
-
-// deleteSessionScript removes a session, and voids the appends of requests that
-// began before. The epoch is the time, and not a count, so that one that was
-// forgotten after voidFor is never given out again.
-//
-// KEYS: session, log, seen, epoch, turn. ARGV: time in µs or 0, ms to remember.
-var deleteSessionScript = newScript(`
-local now = tonumber(ARGV[1])
-if now == 0 then
-	local t = redis.call('TIME')
-	now = t[1] * 1000000 + t[2]
-end
-local epoch = math.max(tonumber(redis.call('GET', KEYS[4]) or '0') + 1, now)
-redis.call('SET', KEYS[4], string.format('%.0f', epoch), 'PX', ARGV[2])
-local existed = redis.call('EXISTS', KEYS[1])
-redis.call('UNLINK', KEYS[1], KEYS[2], KEYS[3], KEYS[5])
-return existed
-`)
 
 // DeleteSession removes a session, and voids the appends of requests that began
 // before.

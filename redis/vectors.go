@@ -8,45 +8,6 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// findInLog is the beginning of scripts that look for exchanges by their Seqs:
-// find returns the element of the log, KEYS[1], or nil. As many places as
-// replaced exchanges are missing from the log are looked through.
-const findInLog = `
-local log, length = KEYS[1], redis.call('LLEN', KEYS[1])
-if length == 0 then return {} end
-local function seq(at) return tonumber(string.match(redis.call('LINDEX', log, at), '^%d+')) end
-local first = seq(0)
-local gaps = seq(-1) - first + 1 - length
-local function find(wanted)
-	local low, high = math.max(wanted - first - gaps, 0), math.min(wanted - first, length - 1)
-	while low < high do
-		local middle = math.floor((low + high) / 2)
-		if seq(middle) < wanted then low = middle + 1 else high = middle end
-	end
-	if low ~= high then return nil end
-	local e = redis.call('LINDEX', log, low)
-	if tonumber(string.match(e, '^%d+')) == wanted then return e end
-end
-`
-
-// putTurnsScript keeps vectors of exchanges that are in the log, for as long as
-// their session lives: never longer, by a millisecond that passes meanwhile.
-//
-// KEYS: log, turn, session. ARGV: for each vector the Seq, the digest of the
-// exchange's ID, the value.
-var putTurnsScript = newScript(findInLog + `
-for i = 1, #ARGV, 3 do
-	local e = find(tonumber(ARGV[i]))
-	local digest = e and string.match(e, '^%d+:%-?%d+:%d+:%d+:%-?%d+:()')
-	if digest and string.sub(e, digest, digest + 15) == ARGV[i + 1] then
-		redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 2])
-	end
-end
-local left = redis.call('PTTL', KEYS[3])
-if left ~= -1 then redis.call('PEXPIRE', KEYS[2], left - 1) end
-return {}
-`)
-
 // PutVectors keeps vectors of exchanges that are there.
 func (s *Store) PutVectors(ctx context.Context, scope store.Scope, session string, list []store.ExchangeVector) error {
 	if err := s.enter(ctx, scope); err != nil {
