@@ -2,6 +2,7 @@ package caddymodule_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -69,5 +70,33 @@ func TestOneSlashTooManyIsForgiven(t *testing.T) {
 	}
 	if len(asked) != 2 || asked[0] != "GET /v1/models/" || asked[1] != "GET /v1/chat/completions/" {
 		t.Errorf("the router was asked for %q", asked)
+	}
+}
+
+func TestAMethodThatAPathLacksIsNamed(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	s.chat(acme, "hi", `"sessionId":"s"`)
+	for path, methods := range map[string]string{
+		"/files": "GET, HEAD, POST", "/files/search": "DELETE, GET, HEAD, POST", "/files/x": "DELETE, GET, HEAD",
+		"/files/x/content": "GET, HEAD", "/files/x/reindex": "POST",
+		"/sessions": "GET, HEAD", "/sessions/s": "DELETE, GET, HEAD", "/sessions/s/messages": "GET, HEAD, POST",
+		"/sessions/none/messages/": "GET, HEAD, POST", "/usage": "GET, HEAD",
+	} {
+		r := s.do(s.request("PATCH", path, acme, nil))
+		if r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != methods ||
+			r.get("error.message").Str != "Not allowed to PATCH on "+strings.TrimSuffix(path, "/")+"." {
+			t.Errorf("PATCH %s: status %d, Allow %q: %s", path, r.status, r.header.Get("Allow"), r.body)
+		}
+	}
+	for _, path := range []string{"/files/x/y", "/files/x/content/y", "/sessions/s/nothing", "/sessions/s/messages/1"} {
+		if r := s.do(s.request("PATCH", path, acme, nil)); r.status != http.StatusNotFound || r.get("error.message").Str != "Unknown request URL: PATCH "+path+"." {
+			t.Errorf("PATCH %s: status %d: %s", path, r.status, r.body)
+		}
+	}
+	// The router has other methods of the paths that we share with it.
+	upstream.replyWith(func(w http.ResponseWriter, r *http.Request, _ string) { w.Header().Set("X-Method", r.Method) })
+	if r := s.ok(s.get(acme, "/chat/completions?limit=1")); r.header.Get("X-Method") != "GET" || upstream.last(t).body != "" {
+		t.Errorf("headers %v", r.header)
 	}
 }

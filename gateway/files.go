@@ -16,51 +16,20 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// files is the OpenAI Files API, and a search beside it. rest is the path
-// behind "/files/".
-func (g *Gateway) files(w *replyWriter, r *http.Request, router http.Handler, who caller, rest string) error {
-	id, sub, nested := strings.Cut(rest, "/")
-	switch {
-	case rest == "" && r.Method == http.MethodPost:
-		return g.upload(w, r, router, who)
-	case rest == "" && reads(r):
-		return g.listFiles(w, r, who)
-	case rest == "search" && r.Method == http.MethodPost:
-		return g.searchFiles(w, r, router, who)
-	case rest == "":
-		return notAllowed(w, r, "GET, HEAD, POST")
-	case nested && sub == "content" && reads(r):
-		return g.content(w, r, who, id)
-	case nested && sub == "reindex":
-		return g.reindex(w, r, router, who, id)
-	case !nested && reads(r):
-		f, err := g.shared.File(r.Context(), who.scope, id)
-		if err != nil {
-			return noSuchFile(err, id)
-		}
-		return respond.JSON(w, fileObject(f))
-	case !nested && r.Method == http.MethodDelete:
-		if err := g.shared.DeleteFile(r.Context(), who.scope, id); err != nil {
-			return noSuchFile(err, id)
-		}
-		return respond.JSON(w, openai.Deleted{ID: id, Object: "file", Deleted: true})
-	case nested && sub != "content":
-		return noSuchPath(r)
+// file describes a file.
+func (g *Gateway) file(c call) error {
+	f, err := g.shared.File(c.r.Context(), c.who.scope, c.id())
+	if err != nil {
+		return noSuchFile(err, c.id())
 	}
-	return notAllowed(w, r, "DELETE, GET, HEAD")
+	return respond.JSON(c.w, fileObject(f))
 }
 
-// reads reports whether a request asks for what there is. The server keeps the
-// body from the reply to a HEAD.
-func reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
-
-func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
-	w.Header().Set("Allow", allowed)
-	return openai.StatusError(http.StatusMethodNotAllowed, "Not allowed to %s on %s.", r.Method, r.URL.Path)
-}
-
-func noSuchPath(r *http.Request) error {
-	return openai.StatusError(http.StatusNotFound, "Unknown request URL: %s %s.", r.Method, r.URL.Path)
+func (g *Gateway) deleteFile(c call) error {
+	if err := g.shared.DeleteFile(c.r.Context(), c.who.scope, c.id()); err != nil {
+		return noSuchFile(err, c.id())
+	}
+	return respond.JSON(c.w, openai.Deleted{ID: c.id(), Object: "file", Deleted: true})
 }
 
 // noSuchFile names the file where it wasn't found; other errors are the
@@ -84,8 +53,8 @@ func fileObject(f store.File) openai.File {
 
 const maxListed = 10_000 // OpenAI's bound and default
 
-func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who caller) error {
-	query := r.URL.Query()
+func (g *Gateway) listFiles(c call) error {
+	query := c.r.URL.Query()
 	limit, err := readLimit(query, maxListed, maxListed)
 	if err != nil {
 		return err
@@ -94,7 +63,7 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who caller) 
 	if err != nil {
 		return err
 	}
-	found, err := g.shared.ListFiles(r.Context(), who.scope, store.FileQuery{
+	found, err := g.shared.ListFiles(c.r.Context(), c.who.scope, store.FileQuery{
 		Purpose: query.Get("purpose"), After: query.Get("after"), Limit: limit + 1, Order: order,
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -107,7 +76,7 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who caller) 
 	for i, f := range found {
 		objects[i] = fileObject(f)
 	}
-	return respond.JSON(w, openai.NewList(objects, limit, func(f openai.File) string { return f.ID }))
+	return respond.JSON(c.w, openai.NewList(objects, limit, func(f openai.File) string { return f.ID }))
 }
 
 // readLimit reads the page size of a listing.
@@ -135,22 +104,22 @@ func readOrder(query url.Values) (store.Order, error) {
 
 // content answers with the original, byte for byte. It is shown by no browser:
 // what a tenant uploaded must not run as a page of this site.
-func (g *Gateway) content(w http.ResponseWriter, r *http.Request, who caller, id string) error {
-	f, err := g.shared.File(r.Context(), who.scope, id)
+func (g *Gateway) content(c call) error {
+	f, err := g.shared.File(c.r.Context(), c.who.scope, c.id())
 	if err != nil {
-		return noSuchFile(err, id)
+		return noSuchFile(err, c.id())
 	}
-	content, err := g.shared.Content(r.Context(), who.scope, id)
+	content, err := g.shared.Content(c.r.Context(), c.who.scope, c.id())
 	if err != nil {
-		return noSuchFile(err, id)
+		return noSuchFile(err, c.id())
 	}
-	header := w.Header()
+	header := c.w.Header()
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Length", strconv.Itoa(len(content)))
-	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(content) // the client may be gone: that is nobody's error
+	c.w.WriteHeader(http.StatusOK)
+	_, _ = c.w.Write(content) // the client may be gone: that is nobody's error
 	return nil
 }
 
@@ -161,11 +130,11 @@ const (
 )
 
 // searchFiles shows what retrieval finds.
-func (g *Gateway) searchFiles(w http.ResponseWriter, r *http.Request, router http.Handler, who caller) error {
-	if err := openBody(w, r, maxQueryBody); err != nil {
+func (g *Gateway) searchFiles(c call) error {
+	if err := openBody(c.w, c.r, maxQueryBody); err != nil {
 		return err
 	}
-	body, err := io.ReadAll(r.Body)
+	body, err := io.ReadAll(c.r.Body)
 	if err := bodyError(err); err != nil {
 		return err
 	}
@@ -173,7 +142,7 @@ func (g *Gateway) searchFiles(w http.ResponseWriter, r *http.Request, router htt
 	if err != nil {
 		return err
 	}
-	result, err := g.knowledge.Search(r.Context(), newUpstream(r, router), who.scope, query, limit)
+	result, err := g.knowledge.Search(c.r.Context(), newUpstream(c.r, c.router), c.who.scope, query, limit)
 	if err != nil {
 		return &unavailable{err}
 	}
@@ -188,7 +157,7 @@ func (g *Gateway) searchFiles(w http.ResponseWriter, r *http.Request, router htt
 			Chunk:   h.Chunk.N, Section: h.Chunk.Section, Page: h.Chunk.Page,
 		}
 	}
-	return respond.JSON(w, page)
+	return respond.JSON(c.w, page)
 }
 
 func readSearch(body []byte) (query string, limit int, err error) {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -32,22 +31,6 @@ func (g *Gateway) observe(w *replyWriter, r *http.Request) {
 		g.options.Observe(r, s)
 	}
 	s.trace(r.Context())
-}
-
-// endpointOf says which part of the API a request is for.
-func endpointOf(r *http.Request) apiPart {
-	path := r.URL.Path
-	switch {
-	case path == "/chat/completions" && r.Method == http.MethodPost:
-		return endpointChat
-	case path == previewPath && r.Method == http.MethodPost:
-		return endpointPreview
-	case path == "/files" || strings.HasPrefix(path, "/files/"):
-		return endpointFiles
-	case path == "/sessions" || strings.HasPrefix(path, "/sessions/"):
-		return endpointSessions
-	}
-	return endpointOther
 }
 
 // outcomeOf says how a request ended that we answered with an error.

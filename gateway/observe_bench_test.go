@@ -21,9 +21,9 @@ func BenchmarkObserve(b *testing.B) {
 	w := g.newReplyWriter(httptest.NewRecorder(), r)
 	b.ReportAllocs()
 	for b.Loop() {
-		w.seen = Stats{start: time.Now()}
+		w.seen, w.match = Stats{start: time.Now()}, match{}
 		s := &w.seen
-		s.endpoint = endpointOf(r)
+		s.endpoint = g.routeOf(w, r).endpoint
 		s.end(stageAuth)
 		for _, at := range []stage{stageGather, stageRouter, stageSave} {
 			s.begin(at)

@@ -25,9 +25,6 @@ type Reindexed struct {
 // is done, and stops when the client leaves: what was done by then isn't asked of
 // the router again.
 func (g *Gateway) reindex(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, id string) error {
-	if r.Method != http.MethodPost {
-		return notAllowed(w, r, "POST")
-	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(g.shared.stopping, cancel)()

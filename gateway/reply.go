@@ -27,6 +27,7 @@ type replyWriter struct {
 	replaced    bool // the router's body isn't for the client
 	status      int
 	seen        Stats
+	match       match  // of the request, in the routes
 	cors        *cors  // nil: nothing is said of origins
 	origin      string // of the app in the browser
 }

@@ -49,9 +49,9 @@ const (
 )
 
 func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) error {
+	route := g.routeOf(w, r)
 	seen := &w.seen
-	forgiveSlash(r)
-	seen.endpoint = endpointOf(r)
+	seen.endpoint = route.endpoint
 	if g.cors != nil && isPreflight(r) {
 		preflight(w, r)
 		return nil
@@ -73,60 +73,16 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 		return w.setRate(rate)
 	}
 	extension, err := takeHeaders(r.Header)
-	if err == nil && r.Method == http.MethodPost && isChat(r.URL.Path) {
-		return g.chat(w, r, router, who, extension)
-	}
-	sessions, isSessions := g.sessionsPath(r)
-	if isSessions && err == nil && r.Method == http.MethodPost {
-		if id, sub, err := sessionOf(sessions); err == nil && sub == "messages" {
-			return g.importMessages(w, r, who, id)
-		}
-	}
 	// Whatever goes wrong after the key was checked, the request counts.
-	if limited := g.count(w, r, who); limited != nil {
-		return limited
+	if err != nil || !route.counts {
+		if limited := g.count(w, r, who); limited != nil {
+			return limited
+		}
 	}
 	if err != nil {
 		return err
 	}
-	if isSessions {
-		return g.sessions(w, r, who, sessions)
-	}
-	if resource, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/"); resource == "files" {
-		return g.files(w, r, router, who, rest)
-	}
-	if r.URL.Path == usagePath {
-		return g.usage(w, r, who)
-	}
-	if who.onOperator {
-		if err := checkOperators(r); err != nil {
-			return err
-		}
-	}
-	seen.begin(stageRouter)
-	return g.passOn(w, r, router, who)
-}
-
-// forgiveSlash takes a slash too many off the end of a path of ours.
-func forgiveSlash(r *http.Request) {
-	escaped, ok := strings.CutSuffix(r.URL.EscapedPath(), "/")
-	if !ok {
-		return
-	}
-	u := *r.URL
-	u.Path = strings.TrimSuffix(u.Path, "/")
-	if u.RawPath != "" {
-		u.RawPath = escaped
-	}
-	ours := u.Path == usagePath || strings.HasPrefix(u.Path, "/files/") || strings.HasPrefix(u.Path, "/sessions/") ||
-		isChat(u.Path) && r.Method == http.MethodPost
-	if ours {
-		r.URL = &u
-	}
-}
-
-func isChat(path string) bool {
-	return path == "/chat/completions" || path == previewPath
+	return route.serve(g, call{w, r, router, who, extension})
 }
 
 // authenticate checks both keys, and takes ours off the request.

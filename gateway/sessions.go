@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"strings"
 
@@ -61,63 +60,40 @@ const (
 // dotted matches the path of a session called "." or "..".
 var dotted = regexp.MustCompile(`^/sessions/(?i:\.|%2e){1,2}(/|$)`)
 
-// sessionsPath is the path of a request for our sessions, still escaped, for an
-// id may hold anything: a slash, too. A session called "." or ".." has been
-// taken for a step in the path by the time that the request gets here; the
-// original tells. (Without a slash behind it, /sessions/%2E%2E doesn't even get
-// here: it is the base address itself.)
-func (g *Gateway) sessionsPath(r *http.Request) (string, bool) {
-	path := r.URL.EscapedPath()
+// pathOf is the path of a request, still escaped, for an id may hold anything: a
+// slash, too. A session called "." or ".." has been taken for a step in the path
+// by the time that the request gets here; the original tells. (Without a slash
+// behind it, /sessions/%2E%2E doesn't even get here: it is the base address
+// itself.)
+func (g *Gateway) pathOf(r *http.Request) string {
 	if g.options.Original != nil {
 		was := g.options.Original(r).EscapedPath()
 		if i := strings.Index(was, "/sessions/"); i >= 0 && dotted.MatchString(was[i:]) {
-			return was[i:], true
+			return was[i:]
 		}
 	}
-	return path, path == "/sessions" || strings.HasPrefix(path, "/sessions/")
+	return r.URL.EscapedPath()
 }
 
-// sessions is the API of the caller's own sessions.
-func (g *Gateway) sessions(w *replyWriter, r *http.Request, who caller, path string) error {
-	id, sub, err := sessionOf(path)
-	if err != nil {
+// sessions, and what follows, is the API of the caller's own sessions.
+func (g *Gateway) sessions(c call) error { return g.ListSessions(c.w, c.r, c.who.scope) }
+
+func (g *Gateway) session(c call) error {
+	if err := g.shared.catchUp(c.r.Context(), c.who.scope, c.id()); err != nil {
 		return err
 	}
-	nested := sub != ""
-	if id == "" && !nested {
-		if !reads(r) {
-			return notAllowed(w, r, "GET, HEAD")
-		}
-		return g.ListSessions(w, r, who.scope)
-	}
-	if reads(r) {
-		if err := g.shared.catchUp(r.Context(), who.scope, id); err != nil {
-			return err
-		}
-	}
-	switch {
-	case nested && sub != "messages":
-		return noSuchPath(r)
-	case nested && reads(r):
-		return g.Messages(w, r, who.scope, id)
-	case nested:
-		return notAllowed(w, r, "GET, HEAD, POST")
-	case reads(r):
-		return g.Session(w, r, who.scope, id)
-	case r.Method == http.MethodDelete:
-		return g.DeleteSession(w, r, who.scope, id)
-	}
-	return notAllowed(w, r, "DELETE, GET, HEAD")
+	return g.Session(c.w, c.r, c.who.scope, c.id())
 }
 
-// sessionOf reads the id and what follows it from the path of a request.
-func sessionOf(path string) (id, sub string, err error) {
-	escaped, sub, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(path, "/sessions"), "/"), "/")
-	id, err = url.PathUnescape(escaped)
-	if err != nil {
-		return "", "", openai.Invalid("id", "The session id in the path isn't percent-encoded as it must be.")
+func (g *Gateway) messages(c call) error {
+	if err := g.shared.catchUp(c.r.Context(), c.who.scope, c.id()); err != nil {
+		return err
 	}
-	return id, sub, nil
+	return g.Messages(c.w, c.r, c.who.scope, c.id())
+}
+
+func (g *Gateway) deleteSession(c call) error {
+	return g.DeleteSession(c.w, c.r, c.who.scope, c.id())
 }
 
 func noSuchSession(err error) error {

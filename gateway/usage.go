@@ -39,9 +39,6 @@ func bounded(used, limit int64) *usageOf {
 
 // usage tells a caller what its plan is and what is left of it.
 func (g *Gateway) usage(w *replyWriter, r *http.Request, who caller) error {
-	if !reads(r) {
-		return notAllowed(w, r, "GET, HEAD")
-	}
 	files, size, _, err := g.fileTotals(r.Context(), who.scope, nil)
 	if err != nil {
 		return err

@@ -1,0 +1,209 @@
+package gateway
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"github.com/backstory-proxy/backstory/openai"
+)
+
+// route says what the gateway does with one kind of request. Each carries both
+// keys, or the one that stands for both.
+type route struct {
+	// pattern is one of http.ServeMux. GET includes HEAD.
+	pattern  string
+	endpoint apiPart // in metrics and logs
+	serve    func(*Gateway, call) error
+	// counts says that the handler counts the request against the rate, in the
+	// same trip to the store in which it learns what it needs. Other requests
+	// are counted ahead of their handler.
+	counts bool
+	// shared says that the path is the router's with any other method.
+	shared bool
+}
+
+// table holds every path of ours.
+var table = []route{
+	{pattern: "POST /chat/completions", endpoint: endpointChat, serve: (*Gateway).serveChat, counts: true, shared: true},
+	{pattern: "POST " + previewPath, endpoint: endpointPreview, serve: (*Gateway).serveChat, counts: true, shared: true},
+
+	{pattern: "GET /files", endpoint: endpointFiles, serve: (*Gateway).listFiles},
+	{pattern: "POST /files", endpoint: endpointFiles, serve: (*Gateway).serveUpload},
+	{pattern: "POST /files/search", endpoint: endpointFiles, serve: (*Gateway).searchFiles},
+	{pattern: "GET /files/{id}", endpoint: endpointFiles, serve: (*Gateway).file},
+	{pattern: "DELETE /files/{id}", endpoint: endpointFiles, serve: (*Gateway).deleteFile},
+	{pattern: "GET /files/{id}/content", endpoint: endpointFiles, serve: (*Gateway).content},
+	{pattern: "POST /files/{id}/reindex", endpoint: endpointFiles, serve: (*Gateway).serveReindex},
+
+	{pattern: "GET /sessions", endpoint: endpointSessions, serve: (*Gateway).sessions},
+	{pattern: "GET /sessions/{id}", endpoint: endpointSessions, serve: (*Gateway).session},
+	{pattern: "DELETE /sessions/{id}", endpoint: endpointSessions, serve: (*Gateway).deleteSession},
+	{pattern: "GET /sessions/{id}/messages", endpoint: endpointSessions, serve: (*Gateway).messages},
+	{pattern: "POST /sessions/{id}/messages", endpoint: endpointSessions, serve: (*Gateway).serveImport, counts: true},
+
+	{pattern: "GET " + usagePath, endpoint: endpointOther, serve: (*Gateway).serveUsage},
+}
+
+// call is a request whose keys are good.
+type call struct {
+	w         *replyWriter
+	r         *http.Request
+	router    http.Handler
+	who       caller
+	extension openai.Extension // of its headers
+}
+
+func (c *call) id() string { return c.r.PathValue("id") }
+
+func (g *Gateway) serveChat(c call) error   { return g.chat(c.w, c.r, c.router, c.who, c.extension) }
+func (g *Gateway) serveUpload(c call) error { return g.upload(c.w, c.r, c.router, c.who) }
+func (g *Gateway) serveReindex(c call) error {
+	return g.reindex(c.w, c.r, c.router, c.who, c.id())
+}
+func (g *Gateway) serveImport(c call) error { return g.importMessages(c.w, c.r, c.who, c.id()) }
+func (g *Gateway) serveUsage(c call) error  { return g.usage(c.w, c.r, c.who) }
+
+// passedOn is the route of what isn't ours.
+var passedOn = &route{endpoint: endpointOther, serve: (*Gateway).servePassedOn}
+
+func (g *Gateway) servePassedOn(c call) error {
+	if c.who.onOperator {
+		if err := checkOperators(c.r); err != nil {
+			return err
+		}
+	}
+	c.r.Body = unclosed{c.r.Body}
+	c.w.seen.begin(stageRouter)
+	return g.passOn(c.w, c.r, c.router, c.who)
+}
+
+// routes is the table, ready for use.
+var routes = newRouteTable(table)
+
+// routeTable finds routes. No path gets to its mux that isn't ours: a mux redirects
+// what looks untidy to it.
+type routeTable struct {
+	mux   *http.ServeMux
+	paths map[string]*route // by path, where nothing in it varies
+	trees map[string]*route // by first step: everything below is ours
+}
+
+func newRouteTable(table []route) *routeTable {
+	t := &routeTable{http.NewServeMux(), map[string]*route{}, map[string]*route{}}
+	for i := range table {
+		r := &table[i]
+		t.mux.Handle(r.pattern, r)
+		_, p, _ := strings.Cut(r.pattern, " ")
+		if fixed, _, varies := strings.Cut(p, "{"); varies {
+			t.trees[firstStep(fixed)] = r
+		} else {
+			t.paths[p] = r
+		}
+	}
+	return t
+}
+
+// firstStep is the first step of a path, with the slash ahead of it.
+func firstStep(p string) string {
+	if p == "" {
+		return ""
+	}
+	if i := strings.IndexByte(p[1:], '/'); i >= 0 {
+		return p[:1+i]
+	}
+	return p
+}
+
+// owner is any route of ours at a path, or above it; nil if the path is the
+// router's.
+func (t *routeTable) owner(p string) *route {
+	if r := t.paths[p]; r != nil {
+		return r
+	}
+	return t.trees[firstStep(p)]
+}
+
+// routeOf finds the route of a request. Where that is one of ours, r has its path
+// values, and its URL is as the client sent it, but for one slash at its end.
+func (g *Gateway) routeOf(w *replyWriter, r *http.Request) *route {
+	escaped, decoded := g.pathOf(r), r.URL.Path
+	asIs := escaped == r.URL.EscapedPath()
+	if !asIs {
+		var err error
+		if decoded, err = url.PathUnescape(escaped); err != nil {
+			return passedOn
+		}
+	}
+	if s, ok := strings.CutSuffix(escaped, "/"); ok {
+		escaped, decoded, asIs = s, decoded[:len(decoded)-1], false
+	}
+	owner := routes.owner(decoded)
+	if owner == nil {
+		return passedOn
+	}
+	was := r.URL
+	if !asIs {
+		r.URL = withPath(r.URL, decoded, escaped)
+	}
+	if path.Clean(escaped) == escaped {
+		routes.mux.ServeHTTP(&w.match, r)
+	}
+	allowed := w.match.header.Get("Allow")
+	switch {
+	case w.match.route != nil:
+		return w.match.route
+	case owner.shared:
+		r.URL = was
+		return passedOn
+	case allowed != "":
+		return &route{endpoint: owner.endpoint, serve: func(_ *Gateway, c call) error { return notAllowed(c.w, c.r, allowed) }}
+	}
+	return &route{endpoint: owner.endpoint, serve: func(_ *Gateway, c call) error { return noSuchPath(c.r) }}
+}
+
+// withPath is a URL with another path.
+func withPath(u *url.URL, decoded, escaped string) *url.URL {
+	c := *u
+	c.Path, c.RawPath = decoded, ""
+	if c.EscapedPath() != escaped {
+		c.RawPath = escaped
+	}
+	return &c
+}
+
+// match takes in what the mux finds: a route, or the header of a reply, which may
+// name the methods allowed.
+type match struct {
+	route  *route
+	header http.Header
+}
+
+// ServeHTTP names the route, as what the mux found.
+func (r *route) ServeHTTP(w http.ResponseWriter, _ *http.Request) { w.(*match).route = r }
+
+func (m *match) Header() http.Header {
+	if m.header == nil {
+		m.header = http.Header{}
+	}
+	return m.header
+}
+
+func (m *match) Write(p []byte) (int, error) { return len(p), nil }
+func (m *match) WriteHeader(int)             {}
+
+func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
+	w.Header().Set("Allow", allowed)
+	return openai.StatusError(http.StatusMethodNotAllowed, "Not allowed to %s on %s.", r.Method, r.URL.Path)
+}
+
+func noSuchPath(r *http.Request) error {
+	return openai.StatusError(http.StatusNotFound, "Unknown request URL: %s %s.", r.Method, r.URL.Path)
+}
+
+// Interface guards
+var (
+	_ http.Handler        = (*route)(nil)
+	_ http.ResponseWriter = (*match)(nil)
+)
