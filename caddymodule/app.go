@@ -145,7 +145,7 @@ func (a *App) gatewayOptions() (o gateway.Options, err error) {
 		MaxBody: a.MaxBody, MaxFile: a.MaxFile, BareModels: a.BareModels,
 		SessionFrom: a.SessionFrom, Origins: a.CORS,
 		Embedder: a.embedder, Sandbox: readers, Logger: a.logger,
-		RequestID: requestID, Original: originalURL, Observe: logStats,
+		RequestID: requestID, EscapedPath: escapedPath, Observe: logStats,
 	}
 	for name, p := range a.Plans {
 		o.Plans[name] = p.gateway()

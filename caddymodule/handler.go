@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -82,14 +81,6 @@ func requestID(ctx context.Context) string {
 	}
 	id, _ := repl.GetString("http.request.uuid")
 	return id
-}
-
-// originalURL is the URL of a request before Caddy's handlers have rewritten it.
-func originalURL(r *http.Request) *url.URL {
-	if original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request); ok {
-		return original.URL
-	}
-	return r.URL
 }
 
 func logRequestID(r *http.Request) {

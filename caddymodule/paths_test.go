@@ -1,7 +1,11 @@
 package caddymodule_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -99,4 +103,63 @@ func TestAMethodThatAPathLacksIsNamed(t *testing.T) {
 	if r := s.ok(s.get(acme, "/chat/completions?limit=1")); r.header.Get("X-Method") != "GET" || upstream.last(t).body != "" {
 		t.Errorf("headers %v", r.header)
 	}
+}
+
+// raw sends a request whose path stands on the wire as it is here.
+func (s *site) raw(method, path, key string) reply {
+	s.t.Helper()
+	r := s.request(method, "", key, nil)
+	r.URL.Opaque = "//" + r.URL.Host + "/api/v1" + path
+	return s.do(r)
+}
+
+func TestAnIDIsWhatThePathSaysEscaped(t *testing.T) {
+	upstream := newFake(t)
+	asked := 0
+	upstream.other = func(http.ResponseWriter, *http.Request) { asked++ }
+	s := start(t, options{upstream: upstream.URL})
+	file := s.ok(s.upload(acme, "a.md", "The library opens at nine.")).get("id").Str
+	s.chat(acme, "hi", `"sessionId":"victim"`)
+	asked = 0 // for the list of models, until here
+	for _, id := range []string{
+		"x/../victim", "../victim", "x/../../files/" + file, "../files/" + file, "../x/../secret", "../usage", "./victim", "a/./b", "a/../b",
+		"/", "//", "/a", "a/", "a//b", "a//../b", "/..", "../", "./", ".", "..", "...", ".../..", "messages", "a/messages", "victim/messages",
+		"%", "%2F", "a%2F..%2Fb", "%2e%2e", "a?b#c", "a;b,c", `a\..\b`, "a\x00b", "\x01", "é", "日本/語", "😀", "a b", "a+b", "{id}", "*", `"`, "ﬃ",
+	} {
+		escaped := url.PathEscape(id)
+		if strings.Trim(id, ".") == "" {
+			escaped = strings.ReplaceAll(id, ".", "%2E")
+		}
+		lower := regexp.MustCompile("%..").ReplaceAllStringFunc(escaped, strings.ToLower)
+		all := strings.ToUpper(strings.ReplaceAll(fmt.Sprintf("% x", id), " ", "%"))
+		for _, spelled := range []string{escaped, lower, "%" + all} {
+			name, _ := json.Marshal(id)
+			s.chat(acme, "hello", `"sessionId":`+string(name))
+			if r := s.raw("GET", "/sessions/"+spelled+"/messages", acme); r.status != http.StatusOK || r.get("data.#").Int() != 2 || r.get("data.1.content").Str != "hello" {
+				t.Errorf("messages of %q as %s: status %d: %s", id, spelled, r.status, r.body)
+			}
+			// Caddy takes the site's own address off before we see the request:
+			// what leaves nothing of it behind isn't ours.
+			slash := ""
+			if id == ".." || id == "/.." || id == "./" {
+				slash = "/"
+			}
+			if r := s.raw("DELETE", "/sessions/"+spelled+slash, acme); r.status != http.StatusOK || r.get("id").Str != id {
+				t.Errorf("deletion of %q as %s: status %d: %s", id, spelled, r.status, r.body)
+			}
+		}
+		s.raw("DELETE", "/files/"+escaped, acme)
+	}
+	s.ok(s.get(acme, "/sessions/victim"))
+	s.ok(s.get(acme, "/files/"+file))
+	if asked > 0 {
+		t.Errorf("the router was asked %d times", asked)
+	}
+
+	// A client that doesn't escape what it should is understood all the same.
+	s.chat(acme, "hi", `"sessionId":"a\"/../victim"`)
+	if r := s.raw("DELETE", `/sessions/a"%2F..%2Fvictim`, acme); r.get("id").Str != `a"/../victim` {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+	s.ok(s.get(acme, "/sessions/victim"))
 }

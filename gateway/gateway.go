@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
@@ -66,9 +65,10 @@ type Options struct {
 	// RequestID is the id of the request that a context belongs to. Default:
 	// a random one for each request.
 	RequestID func(context.Context) string
-	// Original is the URL of a request as the client sent it, where something
-	// in front has rewritten it. Default: the request's own.
-	Original func(*http.Request) *url.URL
+	// EscapedPath is the path of a request below the address of the API,
+	// percent-encoded as the client sent it, where something in front has
+	// rewritten it. Default: EscapedPath of the request's URL.
+	EscapedPath func(*http.Request) string
 	// Observe is called when the reply to a request has ended.
 	Observe func(*http.Request, *Stats)
 }
@@ -150,6 +150,9 @@ func New(o Options) (*Gateway, error) {
 		meters:  newPlanMeters(plans),
 		logger:  o.Logger,
 		ready:   make(chan struct{}),
+	}
+	if o.EscapedPath == nil {
+		g.options.EscapedPath = func(r *http.Request) string { return EscapedPath(r.URL) }
 	}
 	if o.RequestID == nil {
 		g.options.RequestID = requestIDOf

@@ -74,7 +74,6 @@ func (g *Gateway) servePassedOn(c call) error {
 			return err
 		}
 	}
-	c.r.Body = unclosed{c.r.Body}
 	c.w.seen.begin(stageRouter)
 	return g.passOn(c.w, c.r, c.router, c.who)
 }
@@ -128,7 +127,7 @@ func (t *routeTable) owner(p string) *route {
 // routeOf finds the route of a request. Where that is one of ours, r has its path
 // values, and its URL is as the client sent it, but for one slash at its end.
 func (g *Gateway) routeOf(w *replyWriter, r *http.Request) *route {
-	escaped, decoded := g.pathOf(r), r.URL.Path
+	escaped, decoded := g.options.EscapedPath(r), r.URL.Path
 	asIs := escaped == r.URL.EscapedPath()
 	if !asIs {
 		var err error
@@ -144,11 +143,19 @@ func (g *Gateway) routeOf(w *replyWriter, r *http.Request) *route {
 		return passedOn
 	}
 	was := r.URL
-	if !asIs {
-		r.URL = withPath(r.URL, decoded, escaped)
-	}
 	if path.Clean(escaped) == escaped {
+		if !asIs || decoded != escaped {
+			r.URL = &url.URL{Path: escaped} // or the mux would read a slash into an id
+		}
 		routes.mux.ServeHTTP(&w.match, r)
+		if id := r.PathValue("id"); id != "" {
+			id, _ = url.PathUnescape(id) // it has been unescaped with the path, above
+			r.SetPathValue("id", id)
+		}
+		r.URL = was
+	}
+	if !asIs {
+		r.URL = withPath(was, decoded, escaped)
 	}
 	allowed := w.match.header.Get("Allow")
 	switch {
@@ -171,6 +178,29 @@ func withPath(u *url.URL, decoded, escaped string) *url.URL {
 		c.RawPath = escaped
 	}
 	return &c
+}
+
+// EscapedPath is the path of a URL as it was sent, percent-encoded. Unlike the
+// URL's own method, it keeps escapes also where another character lacks its own,
+// which it escapes.
+func EscapedPath(u *url.URL) string {
+	escaped := u.EscapedPath()
+	if u.RawPath == "" || u.RawPath == escaped {
+		return escaped
+	}
+	if decoded, err := url.PathUnescape(u.RawPath); err != nil || decoded != u.Path {
+		return escaped
+	}
+	var b strings.Builder
+	for i := range len(u.RawPath) {
+		switch c := u.RawPath[i]; c {
+		case '%', '/':
+			b.WriteByte(c)
+		default:
+			b.WriteString(url.PathEscape(u.RawPath[i : i+1]))
+		}
+	}
+	return b.String()
 }
 
 // match takes in what the mux finds: a route, or the header of a reply, which may

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -56,24 +54,6 @@ const (
 	maxPage     = 100
 	DefaultPage = 20
 )
-
-// dotted matches the path of a session called "." or "..".
-var dotted = regexp.MustCompile(`^/sessions/(?i:\.|%2e){1,2}(/|$)`)
-
-// pathOf is the path of a request, still escaped, for an id may hold anything: a
-// slash, too. A session called "." or ".." has been taken for a step in the path
-// by the time that the request gets here; the original tells. (Without a slash
-// behind it, /sessions/%2E%2E doesn't even get here: it is the base address
-// itself.)
-func (g *Gateway) pathOf(r *http.Request) string {
-	if g.options.Original != nil {
-		was := g.options.Original(r).EscapedPath()
-		if i := strings.Index(was, "/sessions/"); i >= 0 && dotted.MatchString(was[i:]) {
-			return was[i:]
-		}
-	}
-	return r.URL.EscapedPath()
-}
 
 // sessions, and what follows, is the API of the caller's own sessions.
 func (g *Gateway) sessions(c call) error { return g.ListSessions(c.w, c.r, c.who.scope) }
