@@ -163,3 +163,36 @@ func TestAnIDIsWhatThePathSaysEscaped(t *testing.T) {
 	}
 	s.ok(s.get(acme, "/sessions/victim"))
 }
+
+func TestNoPathIsTheRoutersByItsEscapes(t *testing.T) {
+	upstream := newFake(t)
+	var asked []string
+	upstream.other = func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.URL.Path) }
+	s := start(t, options{upstream: upstream.URL})
+	s.chat(acme, "hi", `"sessionId":"s"`)
+	for _, path := range []string{
+		"/models/%2e%2e/key", "/models/x%2f..%2f..%2fkey", "/models/%2E/m", "/x%2F..%2Fsecret", "/..%2Fv1%2Fsecret", "/models/%2E%2E%2Fm/",
+		"/x%2F..%2Fsessions/s", "/x/%2E%2E/sessions/s", "/sessions%2Fs", "/x%2F..%2Ffiles", "/files%2Fsearch", "/x%2F..%2Fusage",
+		"/chat%2Fcompletions", "/x%2F..%2Fchat/completions", "/chat/x%2F..%2Fcompletions", "%2Fmodels", "%2F..%2Fv1/models",
+		"/../../x%2F..%2Fapi/v1/models", `/models/"%2F..%2Fkey`,
+	} {
+		for _, method := range []string{"GET", "POST", "DELETE"} {
+			asked = nil
+			r := s.raw(method, path, acme)
+			if r.status != http.StatusNotFound || r.get("error.message").Str == "" || len(asked) != 0 || upstream.count() != 1 {
+				t.Errorf("%s %s: status %d, asked %q: %s", method, path, r.status, asked, r.body)
+			}
+		}
+	}
+	s.ok(s.get(acme, "/sessions/s"))
+	for path, want := range map[string]string{
+		"/models/openai%2Fgpt-5": "/v1/models/openai/gpt-5", "/models/../m": "/v1/m", "//models//m": "/v1/models/m",
+		"/models/%2Ehidden": "/v1/models/.hidden", "/models/a..b%2f...": "/v1/models/a..b/...", "/models/a(b)%C3%A9%c3%a9": "/v1/models/a(b)éé",
+		`/models/a"b`: `/v1/models/a"b`, "/models/%6D?x=%2F..": "/v1/models/m", "/models/a%252F..": "/v1/models/a%2F..",
+	} {
+		asked = nil
+		if s.ok(s.raw("GET", path, acme)); len(asked) != 1 || asked[0] != want {
+			t.Errorf("GET %s: the router was asked for %q", path, asked)
+		}
+	}
+}

@@ -132,42 +132,66 @@ func (g *Gateway) routeOf(w *replyWriter, r *http.Request) *route {
 	if !asIs {
 		var err error
 		if decoded, err = url.PathUnescape(escaped); err != nil {
-			return passedOn
+			return unknown(endpointOther)
 		}
 	}
-	if s, ok := strings.CutSuffix(escaped, "/"); ok {
-		escaped, decoded, asIs = s, decoded[:len(decoded)-1], false
+	was := r.URL
+	trimmed, cut := strings.CutSuffix(escaped, "/")
+	if cut {
+		decoded = decoded[:len(decoded)-1]
 	}
 	owner := routes.owner(decoded)
 	if owner == nil {
-		return passedOn
+		if cut {
+			decoded += "/"
+		}
+		if decoded == was.Path && strings.HasPrefix(escaped, "/") && !hasDots(decoded) {
+			return passedOn
+		}
+		// By its escapes it says one thing to us, and another to the router.
+		r.URL = withPath(was, decoded, escaped)
+		return unknown(endpointOther)
 	}
-	was := r.URL
-	if path.Clean(escaped) == escaped {
-		if !asIs || decoded != escaped {
-			r.URL = &url.URL{Path: escaped} // or the mux would read a slash into an id
+	if path.Clean(trimmed) == trimmed {
+		if cut || decoded != trimmed {
+			r.URL = &url.URL{Path: trimmed} // or the mux would read a slash into an id
 		}
 		routes.mux.ServeHTTP(&w.match, r)
 		if id := r.PathValue("id"); id != "" {
 			id, _ = url.PathUnescape(id) // it has been unescaped with the path, above
 			r.SetPathValue("id", id)
 		}
-		r.URL = was
 	}
-	if !asIs {
-		r.URL = withPath(was, decoded, escaped)
-	}
+	r.URL = was
 	allowed := w.match.header.Get("Allow")
+	if allowed != "" && owner.shared {
+		return passedOn
+	}
+	if cut || !asIs {
+		r.URL = withPath(was, decoded, trimmed)
+	}
 	switch {
 	case w.match.route != nil:
 		return w.match.route
-	case owner.shared:
-		r.URL = was
-		return passedOn
 	case allowed != "":
 		return &route{endpoint: owner.endpoint, serve: func(_ *Gateway, c call) error { return notAllowed(c.w, c.r, allowed) }}
 	}
-	return &route{endpoint: owner.endpoint, serve: func(_ *Gateway, c call) error { return noSuchPath(c.r) }}
+	return unknown(owner.endpoint)
+}
+
+// unknown is the route of a path that nobody has.
+func unknown(endpoint apiPart) *route {
+	return &route{endpoint: endpoint, serve: func(_ *Gateway, c call) error { return noSuchPath(c.r) }}
+}
+
+// hasDots reports whether a path has steps that lead nowhere or up.
+func hasDots(p string) bool {
+	for step := range strings.SplitSeq(p, "/") {
+		if step == "." || step == ".." {
+			return true
+		}
+	}
+	return false
 }
 
 // withPath is a URL with another path.
