@@ -48,31 +48,15 @@ func (g *Gateway) authenticateOne(r *http.Request) (caller, error) {
 	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan, onOperator: true}, nil
 }
 
-// asksAModel are the paths that may be posted to with the operator's key.
-var asksAModel = map[string]bool{
-	"/completions": true, "/embeddings": true, "/responses": true, "/moderations": true, "/rerank": true,
-	"/audio/speech": true, "/audio/transcriptions": true, "/audio/translations": true,
-	"/images/generations": true, "/images/edits": true, "/images/variations": true,
-}
-
 // checkOperators refuses a request that must not go out with the operator's
-// key. What else a router has at its address may show or change the operator's
-// account: its keys, its credit, what other tenants left there.
+// key.
 func checkOperators(r *http.Request) error {
-	name := r.URL.Path
-	switch r.Method {
-	case http.MethodPost:
-		if asksAModel[name] {
-			return nil
-		}
-	case http.MethodGet, http.MethodHead:
-		if name == "/models" || strings.HasPrefix(name, "/models/") && path.Clean(name) == name {
-			return nil
-		}
+	if _, pattern := operators.Handler(r); pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {
+		return nil
 	}
 	return openai.StatusError(http.StatusForbidden,
 		"Not allowed to %s on %s with a service key alone: send a key of the model router in Authorization and the service key in the header serviceKey.",
-		r.Method, name)
+		r.Method, r.URL.Path)
 }
 
 // operatorsKeyRefused stands in for the router's 401 to the operator's key. It

@@ -46,6 +46,26 @@ var table = []route{
 	{pattern: "GET " + usagePath, endpoint: endpointOther, serve: (*Gateway).serveUsage},
 }
 
+// operators has the router's paths that may be asked for with the operator's key:
+// what asks a model, and what tells of models. What else a router has at its
+// address may show or change the operator's account: its keys, its credit, what
+// other tenants left there.
+var operators = newMux(
+	"POST /completions", "POST /embeddings", "POST /responses", "POST /moderations", "POST /rerank",
+	"POST /audio/speech", "POST /audio/transcriptions", "POST /audio/translations",
+	"POST /images/generations", "POST /images/edits", "POST /images/variations",
+	"GET /models", "GET /models/{model...}",
+)
+
+// newMux is a mux that is only asked whether it has a path.
+func newMux(patterns ...string) *http.ServeMux {
+	mux := http.NewServeMux()
+	for _, p := range patterns {
+		mux.Handle(p, http.NotFoundHandler())
+	}
+	return mux
+}
+
 // call is a request whose keys are good.
 type call struct {
 	w         *replyWriter
