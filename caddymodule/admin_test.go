@@ -293,10 +293,11 @@ func TestTheAdminAPI(t *testing.T) {
 }
 
 func TestAKeyWhoseStoreIsSharedEndsOnEveryProxy(t *testing.T) {
-	// A second configuration on the same file is another App with a cache of
-	// its own, as another process would be.
+	t.Parallel() // the proxies are other processes
 	database := "sqlite " + filepath.Join(t.TempDir(), "b.db")
-	o := operate(t, options{upstream: newFake(t).URL, store: database})
+	first := processOptions{upstream: newFake(t).URL, store: database, admin: freeAddress(t), address: freeAddress(t)}
+	one, _ := startProcessWith(t, first)
+	o := &operated{site: one, admin: first.admin}
 	key := strings.TrimSpace(o.must("keys", "create", "--tenant", "gamma", "--plan", "pro"))
 	other, _ := startProcess(t, newFake(t).URL, database)
 	if other.get(key, "/sessions").status != http.StatusOK {

@@ -57,20 +57,6 @@ var (
 	whileOpening atomic.Pointer[func() error]
 )
 
-func (f *flaky) Ping(ctx context.Context) error {
-	if failPing.Load() {
-		return errDown
-	}
-	return f.Store.Ping(ctx)
-}
-
-func (f *flaky) SearchText(ctx context.Context, scope store.Scope, terms []string, limit int) ([]store.Hit, error) {
-	if failSearch.Load() {
-		return nil, errDown
-	}
-	return f.Store.SearchText(ctx, scope, terms, limit)
-}
-
 func (f *flaky) Gather(ctx context.Context, r store.GatherRequest) (store.Gathered, error) {
 	if failGather.Load() {
 		return store.Gathered{}, errDown

@@ -66,6 +66,7 @@ func TestACompressedRequestIsRead(t *testing.T) {
 	}
 }
 
+// It weighs what the process allocates, and so doesn't run beside others.
 func TestACompressedRequestIsBounded(t *testing.T) {
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL, adjust: func(o *gateway.Options) { o.MaxBody = 1 << 20 }})

@@ -19,7 +19,7 @@ type flaky struct {
 	*sqlite.Store
 	path string
 
-	failGather, failAppend atomic.Bool
+	failPing, failSearch, failGather, failAppend atomic.Bool
 	// saveAndFail has it save, and then answer with an error: as when the
 	// connection breaks at the wrong moment. loseReplicas has it save, and say
 	// that it is not safe. hangAppend has it not answer at all.
@@ -39,6 +39,20 @@ func (f *flaky) open(embed.Embedder) (store.Store, error) {
 	s, err := sqlite.Open(context.Background(), f.path, sqlite.Options{})
 	f.Store = s
 	return f, err
+}
+
+func (f *flaky) Ping(ctx context.Context) error {
+	if f.failPing.Load() {
+		return errDown
+	}
+	return f.Store.Ping(ctx)
+}
+
+func (f *flaky) SearchText(ctx context.Context, scope store.Scope, terms []string, limit int) ([]store.Hit, error) {
+	if f.failSearch.Load() {
+		return nil, errDown
+	}
+	return f.Store.SearchText(ctx, scope, terms, limit)
 }
 
 func (f *flaky) Gather(ctx context.Context, r store.GatherRequest) (store.Gathered, error) {

@@ -27,7 +27,8 @@ func metered(o *gateway.Options) {
 	o.Plans = map[string]gateway.Plan{"enterprise": {RequestsPerMinute: 1000, TokensPerMonth: 1_000_000}}
 }
 
-// waits is how many exchanges wait in the journal.
+// waits is how many exchanges wait in the journals of the process: tests that ask
+// don't run beside others.
 func (s *site) waits() float64 { return s.scrape()["backstory_journal_depth"] }
 
 // notTold fails where a client was told that its exchange wasn't saved.
