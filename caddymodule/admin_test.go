@@ -260,38 +260,6 @@ func TestADeletedTenantLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestTheAdminAPI(t *testing.T) {
-	o := operate(t, options{upstream: newFake(t).URL})
-	status, body := o.call("POST", "/backstory/keys", `{"tenant":"gamma","plan":"free"}`)
-	if status != http.StatusOK || gjson.Get(body, "object").Str != "service_key" || o.status(gjson.Get(body, "key").Str) != http.StatusOK {
-		t.Errorf("status %d: %s", status, body)
-	}
-	id := gjson.Get(body, "id").Str
-	if status, body := o.call("GET", "/backstory/keys/"+id, ""); status != http.StatusOK || gjson.Get(body, "tenant").Str != "gamma" {
-		t.Errorf("status %d: %s", status, body)
-	}
-	for name, c := range map[string]struct {
-		method, path, body string
-		status             int
-	}{
-		"no JSON":           {"POST", "/backstory/keys", "tenant=x", 400},
-		"an unknown member": {"POST", "/backstory/keys", `{"tenant":"a","plan":"free","x":1}`, 400},
-		"a long name":       {"POST", "/backstory/keys", `{"tenant":"a","plan":"free","name":"` + strings.Repeat("x", 300) + `"}`, 400},
-		"a bad method":      {"DELETE", "/backstory/keys", "", 405},
-		"a GET that writes": {"GET", "/backstory/keys/" + id + "/revoke", "", 405},
-		"a POST that reads": {"POST", "/backstory/keys/" + id, "", 405},
-		"an unknown action": {"POST", "/backstory/keys/" + id + "/praise", "", 404},
-		"a key, not an id":  {"GET", "/backstory/keys/" + acme, "", 400},
-		"a bad grace":       {"POST", "/backstory/keys/" + id + "/rotate", `{"grace":"-1h"}`, 400},
-		"no tenant":         {"DELETE", "/backstory/tenants/", "", 400},
-		"a GET of a tenant": {"GET", "/backstory/tenants/gamma", "", 405},
-	} {
-		if status, body := o.call(c.method, c.path, c.body); status != c.status || gjson.Get(body, "error").Str == "" {
-			t.Errorf("%s: status %d: %s", name, status, body)
-		}
-	}
-}
-
 func TestAKeyWhoseStoreIsSharedEndsOnEveryProxy(t *testing.T) {
 	t.Parallel() // the proxies are other processes
 	database := "sqlite " + filepath.Join(t.TempDir(), "b.db")

@@ -51,7 +51,7 @@ func TestSessionsFromTheCommandLine(t *testing.T) {
 			t.Errorf("%v: %q %q, status %d", args, out, errOut, status)
 		}
 	}
-	if status, text := o.call("POST", "/backstory/sessions?tenant=acme", ""); status != http.StatusMethodNotAllowed {
+	if status, text := o.call("POST", "/backstory/sessions?tenant=acme", ""); status != http.StatusMethodNotAllowed || gjson.Get(text, "error").Str == "" {
 		t.Errorf("status %d: %s", status, text)
 	}
 }

@@ -111,26 +111,6 @@ func TestTheJournalKeepsWhatTheStoreCanNot(t *testing.T) {
 	}
 }
 
-func TestAnOperatorDeletesWhatIsInTheJournal(t *testing.T) {
-	dir := t.TempDir()
-	o := operate(t, options{
-		upstream: newFake(t).URL, store: "flaky " + filepath.Join(dir, "b.db"), app: "journal " + filepath.Join(dir, "journal.db"),
-		site: "handle /metrics {\nmetrics\n}",
-	})
-	failAppend.Store(true)
-	defer failAppend.Store(false)
-	o.chat(acme, "one", `"sessionId":"new"`)
-	if status, text := o.call("DELETE", "/backstory/sessions?tenant=acme&session=new", ""); status != http.StatusOK {
-		t.Errorf("status %d: %s", status, text)
-	}
-	if n := o.waits(); n != 0 {
-		t.Errorf("%v exchanges wait", n)
-	}
-	if status, text := o.call("DELETE", "/backstory/sessions?tenant=acme&session=new", ""); status != http.StatusNotFound {
-		t.Errorf("deleted again: status %d: %s", status, text)
-	}
-}
-
 func TestTheJournalsPlace(t *testing.T) {
 	t.Chdir(t.TempDir())
 	upstream := newFake(t)
