@@ -23,7 +23,7 @@ import (
 // other new stamp means that another store or another program has written, and
 // empties the cache.
 type cache struct {
-	watch watch
+	watch *watch
 	limit int // bytes
 
 	mu      sync.Mutex
@@ -59,7 +59,7 @@ type tenantFacts struct {
 // entrySize is about what an entry takes up besides its tail and its key.
 const entrySize = 320
 
-func newCache(w watch, limit int) *cache {
+func newCache(w *watch, limit int) *cache {
 	c := &cache{watch: w, limit: limit}
 	// It is bounded by size, not by number.
 	c.entries, _ = simplelru.NewLRU(math.MaxInt, func(k cacheKey, e *entry) { c.size -= e.size })

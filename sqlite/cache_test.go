@@ -19,37 +19,6 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// usePragma has the store watch its file as systems other than Linux do.
-func usePragma(t testing.TB, s *Store, path string) {
-	t.Helper()
-	w, err := newPragmaWatch(context.Background(), path, Normal)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := s.writer.cache
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.watch.close(); err != nil {
-		t.Error(err)
-	}
-	c.watch, c.stamp = w, stamp{}
-	c.entries.Purge()
-}
-
-// eachWatch runs a test with either way to watch the file.
-func eachWatch(t *testing.T, test func(t *testing.T, open func(path string, o Options) *Store)) {
-	t.Run("header", func(t *testing.T) {
-		test(t, func(path string, o Options) *Store { return openAt(t, path, o) })
-	})
-	t.Run("pragma", func(t *testing.T) {
-		test(t, func(path string, o Options) *Store {
-			s := openAt(t, path, o)
-			usePragma(t, s, path)
-			return s
-		})
-	})
-}
-
 // month is the one whose usage the tests ask for.
 const month = store.Month(24_300)
 
@@ -249,42 +218,40 @@ func create(s *Store, id string, status store.FileStatus, size int) error {
 }
 
 func TestTheCacheAgreesWithTheFileAfterAnyWrite(t *testing.T) {
-	eachWatch(t, func(t *testing.T, open func(string, Options) *Store) {
-		for name, write := range writes {
-			for _, foreign := range []bool{false, true} {
-				t.Run(fmt.Sprint(name, "/foreign=", foreign), func(t *testing.T) {
-					path := filepath.Join(t.TempDir(), "backstory.db")
-					s := open(path, Options{Synchronous: Normal})
-					writer := s
-					if foreign {
-						writer = open(path, Options{Synchronous: Normal})
-					}
-					for i := range 30 {
-						if err := save(s, "s", store.Append{Exchange: full(fmt.Sprint("e", i)), Anyway: true}); err != nil {
-							t.Fatal(err)
-						}
-					}
-					if err := save(s, "t", store.Append{Exchange: sample("e"), Anyway: true}); err != nil {
+	for name, write := range writes {
+		for _, foreign := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, "/foreign=", foreign), func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "backstory.db")
+				s := openAt(t, path, Options{Synchronous: Normal})
+				writer := s
+				if foreign {
+					writer = openAt(t, path, Options{Synchronous: Normal})
+				}
+				for i := range 30 {
+					if err := save(s, "s", store.Append{Exchange: full(fmt.Sprint("e", i)), Anyway: true}); err != nil {
 						t.Fatal(err)
 					}
-					if _, err := s.CreateFile(context.Background(), of("b"), store.File{ID: "f", Name: "f", Status: store.FileProcessed}, nil); err != nil {
-						t.Fatal(err)
+				}
+				if err := save(s, "t", store.Append{Exchange: sample("e"), Anyway: true}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.CreateFile(context.Background(), of("b"), store.File{ID: "f", Name: "f", Status: store.FileProcessed}, nil); err != nil {
+					t.Fatal(err)
+				}
+				for range 2 { // then from an entry that was written before
+					agree(t, s)
+					if !cached(t, s, request("s", 20)) {
+						t.Error("nothing was kept")
 					}
-					for range 2 { // then from an entry that was written before
-						agree(t, s)
-						if !cached(t, s, request("s", 20)) {
-							t.Error("nothing was kept")
-						}
-						if err := write(writer); err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDeleted) {
-							t.Log(err)
-						}
-						agree(t, s)
-						agree(t, writer)
+					if err := write(writer); err != nil && !errors.Is(err, store.ErrExists) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, store.ErrDeleted) {
+						t.Log(err)
 					}
-				})
-			}
+					agree(t, s)
+					agree(t, writer)
+				}
+			})
 		}
-	})
+	}
 }
 
 func TestTheCacheLearnsNothingFromAJobThatIsUndoneAlone(t *testing.T) {
@@ -304,20 +271,18 @@ func TestTheCacheLearnsNothingFromAJobThatIsUndoneAlone(t *testing.T) {
 }
 
 func TestACommitOfAnyProgramIsSeenAtOnce(t *testing.T) {
-	eachWatch(t, func(t *testing.T, open func(string, Options) *Store) {
-		path := filepath.Join(t.TempDir(), "backstory.db")
-		s := open(path, Options{})
-		if err := save(s, "s", store.Append{Exchange: sample("e"), Anyway: true}); err != nil {
-			t.Fatal(err)
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	s := openAt(t, path, Options{})
+	if err := save(s, "s", store.Append{Exchange: sample("e"), Anyway: true}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		agree(t, s)
+		run(t, path, fmt.Sprintf(`UPDATE sessions SET appended = %d; UPDATE tenants SET deletions = %[1]d; UPDATE exchanges SET model = %[1]d`, i))
+		if g := gather(t, s, request("s", 1)); g.Tokens != int64(i) || g.Mark.Epoch != int64(i) || g.Tail[0].Model != fmt.Sprint(i) {
+			t.Fatalf("after %d: got %+v", i, g)
 		}
-		for i := range 20 {
-			agree(t, s)
-			run(t, path, fmt.Sprintf(`UPDATE sessions SET appended = %d; UPDATE tenants SET deletions = %[1]d; UPDATE exchanges SET model = %[1]d`, i))
-			if g := gather(t, s, request("s", 1)); g.Tokens != int64(i) || g.Mark.Epoch != int64(i) || g.Tail[0].Model != fmt.Sprint(i) {
-				t.Fatalf("after %d: got %+v", i, g)
-			}
-		}
-	})
+	}
 }
 
 // cachePath names, in the environment of a child process, the file to write to.
@@ -340,44 +305,42 @@ func TestCacheChild(t *testing.T) {
 }
 
 func TestAnotherProcessIsSeenAtOnce(t *testing.T) {
-	eachWatch(t, func(t *testing.T, open func(string, Options) *Store) {
-		path := filepath.Join(t.TempDir(), "backstory.db")
-		s := open(path, Options{Synchronous: Normal})
-		child := exec.Command(os.Args[0], "-test.run=^TestCacheChild$")
-		child.Env = append(os.Environ(), cachePath+"="+path)
-		in, err := child.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := child.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
-		said := bufio.NewReader(out)
-		for i := range 200 {
-			id := fmt.Sprint(i)
-			if i%3 == 0 { // in between, so that there is more than one to look out for
-				if err := save(s, "s", store.Append{Exchange: sample(id), Anyway: true}); err != nil {
-					t.Fatal(err)
-				}
-			} else {
-				fmt.Fprintln(in, i)
-				if line, err := said.ReadString('\n'); line != "saved\n" {
-					t.Fatalf("the child said %q, %v", line, err)
-				}
-				id = "child " + id
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	s := openAt(t, path, Options{Synchronous: Normal})
+	child := exec.Command(os.Args[0], "-test.run=^TestCacheChild$")
+	child.Env = append(os.Environ(), cachePath+"="+path)
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewReader(out)
+	for i := range 200 {
+		id := fmt.Sprint(i)
+		if i%3 == 0 { // in between, so that there is more than one to look out for
+			if err := save(s, "s", store.Append{Exchange: sample(id), Anyway: true}); err != nil {
+				t.Fatal(err)
 			}
-			if g := gather(t, s, request("s", 4)); len(g.Tail) == 0 || g.Tail[len(g.Tail)-1].ID != id {
-				t.Fatalf("%s isn't there", id)
+		} else {
+			fmt.Fprintln(in, i)
+			if line, err := said.ReadString('\n'); line != "saved\n" {
+				t.Fatalf("the child said %q, %v", line, err)
 			}
+			id = "child " + id
 		}
-		if err := errors.Join(in.Close(), child.Wait()); err != nil {
-			t.Error(err)
+		if g := gather(t, s, request("s", 4)); len(g.Tail) == 0 || g.Tail[len(g.Tail)-1].ID != id {
+			t.Fatalf("%s isn't there", id)
 		}
-	})
+	}
+	if err := errors.Join(in.Close(), child.Wait()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestWhatIsCachedNeedsNoQuery(t *testing.T) {
@@ -498,66 +461,64 @@ func TestACallerMayChangeAllOfItsTail(t *testing.T) {
 // at once. Whatever an append or a deletion has acknowledged, each gather that
 // begins later must show.
 func TestManyAtOnceSeeWhatWasAcknowledged(t *testing.T) {
-	eachWatch(t, func(t *testing.T, open func(string, Options) *Store) {
-		path := filepath.Join(t.TempDir(), "backstory.db")
-		stores := []*Store{open(path, Options{Synchronous: Normal}), open(path, Options{Synchronous: Normal, CacheSize: 30_000})}
-		type session struct {
-			deletion sync.RWMutex // nothing is known of what goes on during one
-			seq      atomic.Int64 // acknowledged
-		}
-		var sessions [4]session
-		var all sync.WaitGroup
-		for worker := range 12 {
-			random := rand.New(rand.NewPCG(1, uint64(worker)))
-			all.Go(func() {
-				for i := range 60 {
-					n := random.IntN(len(sessions))
-					d, s, name := &sessions[n], stores[random.IntN(2)], fmt.Sprint("s", n)
-					if random.IntN(40) == 0 {
-						d.deletion.Lock()
-						if err := s.DeleteSession(context.Background(), of("a"), name); err != nil && !errors.Is(err, store.ErrNotFound) {
-							t.Error(err)
-						}
-						d.seq.Store(0)
-						for _, s := range stores {
-							if g := gather(t, s, request(name, 1)); g.Mark.Seq != 0 || len(g.Tail) != 0 {
-								t.Errorf("%s was deleted, and has %d", name, g.Mark.Seq)
-							}
-						}
-						d.deletion.Unlock()
-						continue
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	stores := []*Store{openAt(t, path, Options{Synchronous: Normal}), openAt(t, path, Options{Synchronous: Normal, CacheSize: 30_000})}
+	type session struct {
+		deletion sync.RWMutex // nothing is known of what goes on during one
+		seq      atomic.Int64 // acknowledged
+	}
+	var sessions [4]session
+	var all sync.WaitGroup
+	for worker := range 12 {
+		random := rand.New(rand.NewPCG(1, uint64(worker)))
+		all.Go(func() {
+			for i := range 60 {
+				n := random.IntN(len(sessions))
+				d, s, name := &sessions[n], stores[random.IntN(2)], fmt.Sprint("s", n)
+				if random.IntN(40) == 0 {
+					d.deletion.Lock()
+					if err := s.DeleteSession(context.Background(), of("a"), name); err != nil && !errors.Is(err, store.ErrNotFound) {
+						t.Error(err)
 					}
-					d.deletion.RLock()
-					before := d.seq.Load()
-					g := gather(t, s, request(name, random.IntN(30)))
-					if g.Mark.Seq < before {
-						t.Errorf("%s has %d, and %d was acknowledged", name, g.Mark.Seq, before)
-					}
-					whole(t, g)
-					if worker%2 == 0 {
-						a := store.Append{Scope: of("a"), Session: name, Exchange: sample(fmt.Sprint(worker, " ", i)), Mark: g.Mark, Anyway: true}
-						seq, err := s.Append(context.Background(), a)
-						if err != nil {
-							t.Error(err)
-						}
-						for old := d.seq.Load(); seq > old && !d.seq.CompareAndSwap(old, seq); old = d.seq.Load() {
-						}
-						if g := gather(t, stores[random.IntN(2)], request(name, 1)); g.Mark.Seq < seq {
-							t.Errorf("%s has %d, and %d was acknowledged", name, g.Mark.Seq, seq)
+					d.seq.Store(0)
+					for _, s := range stores {
+						if g := gather(t, s, request(name, 1)); g.Mark.Seq != 0 || len(g.Tail) != 0 {
+							t.Errorf("%s was deleted, and has %d", name, g.Mark.Seq)
 						}
 					}
-					d.deletion.RUnlock()
+					d.deletion.Unlock()
+					continue
 				}
-			})
-		}
-		all.Wait()
-		for i := range sessions {
-			name := fmt.Sprint("s", i)
-			if a, b := gather(t, stores[0], request(name, 1000)), gather(t, stores[1], request(name, 1000)); a.Mark != b.Mark || len(a.Tail) != len(b.Tail) || a.Mark.Seq != sessions[i].seq.Load() {
-				t.Errorf("%s is %+v and %+v, and %d was acknowledged", name, a.Mark, b.Mark, sessions[i].seq.Load())
+				d.deletion.RLock()
+				before := d.seq.Load()
+				g := gather(t, s, request(name, random.IntN(30)))
+				if g.Mark.Seq < before {
+					t.Errorf("%s has %d, and %d was acknowledged", name, g.Mark.Seq, before)
+				}
+				whole(t, g)
+				if worker%2 == 0 {
+					a := store.Append{Scope: of("a"), Session: name, Exchange: sample(fmt.Sprint(worker, " ", i)), Mark: g.Mark, Anyway: true}
+					seq, err := s.Append(context.Background(), a)
+					if err != nil {
+						t.Error(err)
+					}
+					for old := d.seq.Load(); seq > old && !d.seq.CompareAndSwap(old, seq); old = d.seq.Load() {
+					}
+					if g := gather(t, stores[random.IntN(2)], request(name, 1)); g.Mark.Seq < seq {
+						t.Errorf("%s has %d, and %d was acknowledged", name, g.Mark.Seq, seq)
+					}
+				}
+				d.deletion.RUnlock()
 			}
+		})
+	}
+	all.Wait()
+	for i := range sessions {
+		name := fmt.Sprint("s", i)
+		if a, b := gather(t, stores[0], request(name, 1000)), gather(t, stores[1], request(name, 1000)); a.Mark != b.Mark || len(a.Tail) != len(b.Tail) || a.Mark.Seq != sessions[i].seq.Load() {
+			t.Errorf("%s is %+v and %+v, and %d was acknowledged", name, a.Mark, b.Mark, sessions[i].seq.Load())
 		}
-	})
+	}
 }
 
 // whole fails the test where what was gathered is of different moments.
@@ -573,32 +534,30 @@ func whole(t *testing.T, g store.Gathered) {
 }
 
 func TestTheWatchTellsCommitsApart(t *testing.T) {
-	eachWatch(t, func(t *testing.T, open func(string, Options) *Store) {
-		path := filepath.Join(t.TempDir(), "backstory.db")
-		s, other := open(path, Options{}), openAt(t, path, Options{})
-		last, err := s.writer.cache.read()
-		if err != nil {
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	s, other := openAt(t, path, Options{}), openAt(t, path, Options{})
+	last, err := s.writer.cache.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		if again, err := s.writer.cache.read(); again != last || err != nil {
+			t.Fatalf("it changed without a commit, or failed: %v", err)
+		}
+		writer := cmp.Or(map[bool]*Store{true: s}[i%3 == 0], other)
+		if err := writer.PutKey(context.Background(), store.Key{Digest: [32]byte{byte(i)}}); err != nil {
 			t.Fatal(err)
 		}
-		for i := range 100 {
-			if again, err := s.writer.cache.read(); again != last || err != nil {
-				t.Fatalf("it changed without a commit, or failed: %v", err)
-			}
-			writer := cmp.Or(map[bool]*Store{true: s}[i%3 == 0], other)
-			if err := writer.PutKey(context.Background(), store.Key{Digest: [32]byte{byte(i)}}); err != nil {
+		now, err := s.writer.cache.read()
+		if now == last || err != nil {
+			t.Fatalf("commit %d isn't seen, %v", i, err)
+		}
+		last = now
+		if i%10 == 0 {
+			writer.writer.tidy() // the log starts from its beginning
+			if last, err = s.writer.cache.read(); err != nil {
 				t.Fatal(err)
 			}
-			now, err := s.writer.cache.read()
-			if now == last || err != nil {
-				t.Fatalf("commit %d isn't seen, %v", i, err)
-			}
-			last = now
-			if i%10 == 0 {
-				writer.writer.tidy() // the log starts from its beginning
-				if last, err = s.writer.cache.read(); err != nil {
-					t.Fatal(err)
-				}
-			}
 		}
-	})
+	}
 }

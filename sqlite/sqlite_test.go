@@ -25,20 +25,15 @@ func openAt(t testing.TB, path string, o Options) *Store {
 	return s
 }
 
-func TestStore(t *testing.T) { suite(t, Options{}, false) }
+func TestStore(t *testing.T) { suite(t, Options{}) }
 
-func TestStoreOfLittleMemory(t *testing.T) { suite(t, Options{CacheSize: 2000}, false) }
+func TestStoreOfLittleMemory(t *testing.T) { suite(t, Options{CacheSize: 2000}) }
 
-func TestStoreThatWatchesByPragma(t *testing.T) { suite(t, Options{}, true) }
-
-func suite(t *testing.T, o Options, pragma bool) {
+func suite(t *testing.T, o Options) {
 	paths := make(map[store.Store]string)
 	open := func(t *testing.T, path string, now func() time.Time) store.Store {
 		o.Now = now
 		s := openAt(t, path, o)
-		if pragma {
-			usePragma(t, s, path)
-		}
 		paths[s] = path
 		return s
 	}

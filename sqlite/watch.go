@@ -5,39 +5,25 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"path/filepath"
 )
 
 // stamp identifies a state of the file. It differs after each commit, whoever
 // has made it; it may differ where nothing has changed, too. The zero stamp is
 // of no state.
-type stamp [6]uint64
-
-// watch reads the file's stamp. Only one goroutine may use it at a time.
-type watch interface {
-	stamp() (stamp, error)
-	close() error
+type stamp struct {
+	read    bool
+	version int64
 }
 
-// newWatch watches the file at path, which this process has open.
-func newWatch(ctx context.Context, path string, synchronous Synchronous) (watch, error) {
-	// SQLite follows links before it names the files next to this one.
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		if w, err := newHeaderWatch(real); err == nil {
-			return w, nil
-		}
-	}
-	return newPragmaWatch(ctx, path, synchronous)
-}
-
-// pragmaWatch asks SQLite, on a connection of its own, whether others have
-// written. It works everywhere and takes some 4 µs.
-type pragmaWatch struct {
+// watch asks SQLite, on a connection of its own, whether others have written. It
+// takes some 4 µs. Only one goroutine may use it at a time.
+type watch struct {
 	db *sql.DB
 	version
 }
 
-func newPragmaWatch(ctx context.Context, path string, synchronous Synchronous) (*pragmaWatch, error) {
+// newWatch watches the file at path.
+func newWatch(ctx context.Context, path string, synchronous Synchronous) (*watch, error) {
 	db, err := sql.Open("sqlite", dsn(path, synchronous, "query_only(1)"))
 	if err != nil {
 		return nil, err
@@ -46,19 +32,19 @@ func newPragmaWatch(ctx context.Context, path string, synchronous Synchronous) (
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	w := &pragmaWatch{db: db}
+	w := &watch{db: db}
 	if w.version, err = newVersion(c); err != nil {
 		return nil, errors.Join(err, c.Close(), db.Close())
 	}
 	return w, nil
 }
 
-func (w *pragmaWatch) stamp() (stamp, error) {
+func (w *watch) stamp() (stamp, error) {
 	v, err := w.version.read()
-	return stamp{1, uint64(v)}, err
+	return stamp{true, v}, err
 }
 
-func (w *pragmaWatch) close() error {
+func (w *watch) close() error {
 	return errors.Join(w.version.close(), w.version.c.Close(), w.db.Close())
 }
 
