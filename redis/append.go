@@ -74,7 +74,7 @@ func (s *Store) appendAll(ctx context.Context, a *store.Append, list []store.Exc
 		script: appendScript,
 		keys: []string{
 			s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
-			s.layout.tagged(turnKey, tag),
+			s.layout.tagged(vectorsKey, tag),
 		},
 		args: []any{
 			a.Mark.Epoch, max(a.Mark.Seq, 0), max(a.Known(), 0), flag(a.Anyway), a.Session, now.UnixMilli(),

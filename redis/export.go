@@ -140,7 +140,7 @@ func (s *Store) RestoreSessions(ctx context.Context, scope store.Scope, list []s
 		for i, d := range batch {
 			tag := sessionTag(scope, d.ID)
 			keys := []string{
-				s.layout.tagged(turnKey, tag), s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag),
+				s.layout.tagged(vectorsKey, tag), s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag),
 			}
 			there[i] = pipe.Eval(ctx, restoreSessionScript, keys, d.Created.UnixMilli(), d.Updated.UnixMilli(),
 				d.TTL.Milliseconds(), d.Updated.Add(d.TTL).Sub(s.now()).Milliseconds())

@@ -23,8 +23,8 @@ const (
 	logKey = "log"
 	// seenKey is a hash of digests of the exchanges' IDs to their Seq.
 	seenKey = "seen"
-	// turnKey is a hash of exchanges' Seqs to their vectors: see vectors.go.
-	turnKey = "turn"
+	// vectorsKey is a hash of exchanges' Seqs to their vectors: see vectors.go.
+	vectorsKey = "turn"
 	// epochKey is when the session was last deleted, in microseconds.
 	epochKey = "epoch"
 )

@@ -46,7 +46,7 @@ var (
 	appendScript        = newScript("append")
 	pageScript          = newScript("page")
 	atScript            = newScript("find", "at")
-	putTurnsScript      = newScript("find", "put_turns")
+	putVectorsScript    = newScript("find", "put_vectors")
 	deleteSessionScript = newScript("delete_session")
 	forgetSessionScript = newScript("forget_session")
 	createFileScript    = newScript("create_file")
@@ -65,7 +65,7 @@ var (
 
 // scripts are all of them, to be loaded when the store is opened.
 var scripts = []*script{
-	rateScript, gatherScript, appendScript, pageScript, atScript, putTurnsScript, deleteSessionScript, forgetSessionScript,
+	rateScript, gatherScript, appendScript, pageScript, atScript, putVectorsScript, deleteSessionScript, forgetSessionScript,
 	createFileScript, addChunksScript, finishFileScript, deleteFileScript, purgeChunksScript, finishPurgeScript,
 	setVectorsScript, setModelScript,
 }

@@ -128,7 +128,7 @@ func (s *Store) DeleteSession(ctx context.Context, scope store.Scope, session st
 	tag := sessionTag(scope, session)
 	keys := []string{
 		s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(seenKey, tag), s.layout.tagged(epochKey, tag),
-		s.layout.tagged(turnKey, tag),
+		s.layout.tagged(vectorsKey, tag),
 	}
 	existed, err := s.run(ctx, deleteSessionScript, keys, s.micros(), voidFor.Milliseconds()).Bool()
 	if err != nil {

@@ -39,7 +39,7 @@ func backend(url string, o Options) storetest.Backend {
 		ServerClock: true,
 		Open: func(t *testing.T, now func() time.Time) store.Store {
 			o := o
-			o.Prefix, o.Now = prefix+partOf(t.Name())+":", now
+			o.Prefix, o.Now = prefix+t.Name()+":", now
 			o.unindexed = o.unindexed || searchesNothing(t.Name())
 			return open(t, o)
 		},
@@ -52,16 +52,6 @@ func backend(url string, o Options) storetest.Backend {
 			return open(t, o)
 		},
 	}
-}
-
-// partOf is the name of a test without the interface that it is about, as it
-// stands on the tape.
-func partOf(test string) string {
-	names := strings.SplitN(test, "/", 3)
-	if len(names) < 3 {
-		return test
-	}
-	return names[0] + "/" + names[2]
 }
 
 // searchesNothing tells the parts of the suite that aren't on the tape, because

@@ -18,10 +18,10 @@ func (s *Store) PutVectors(ctx context.Context, scope store.Scope, session strin
 	args := make([]any, 0, 3*len(list))
 	for i := range list {
 		v := &list[i]
-		args = append(args, v.Seq, idDigest(v.ID), encodeTurn(v))
+		args = append(args, v.Seq, idDigest(v.ID), encodeKept(v))
 	}
-	keys := []string{s.layout.tagged(logKey, tag), s.layout.tagged(turnKey, tag), s.layout.tagged(sessionKey, tag)}
-	return failure(ctx, s.run(ctx, putTurnsScript, keys, args...).Err())
+	keys := []string{s.layout.tagged(logKey, tag), s.layout.tagged(vectorsKey, tag), s.layout.tagged(sessionKey, tag)}
+	return failure(ctx, s.run(ctx, putVectorsScript, keys, args...).Err())
 }
 
 // Vectors returns the vectors of exchanges.
@@ -37,7 +37,7 @@ func (s *Store) Vectors(ctx context.Context, scope store.Scope, session string, 
 	for i, seq := range seqs {
 		fields[i] = strconv.FormatInt(seq, 10)
 	}
-	values, err := s.client.HMGet(ctx, s.layout.tagged(turnKey, sessionTag(scope, session)), fields...).Result()
+	values, err := s.client.HMGet(ctx, s.layout.tagged(vectorsKey, sessionTag(scope, session)), fields...).Result()
 	if err != nil {
 		return nil, failure(ctx, err)
 	}
@@ -47,7 +47,7 @@ func (s *Store) Vectors(ctx context.Context, scope store.Scope, session string, 
 		if !ok {
 			continue
 		}
-		v, err := decodeTurn(text)
+		v, err := decodeKept(text)
 		if err != nil {
 			return nil, failure(ctx, err)
 		}
@@ -57,16 +57,16 @@ func (s *Store) Vectors(ctx context.Context, scope store.Scope, session string, 
 	return list, nil
 }
 
-// encodeTurn is the value of a vector: its model behind the length of that, and
+// encodeKept is the value of a vector: its model behind the length of that, and
 // the vector.
-func encodeTurn(v *store.ExchangeVector) []byte {
+func encodeKept(v *store.ExchangeVector) []byte {
 	vector := store.EncodeVector(v.Vector)
 	b := make([]byte, 0, binary.MaxVarintLen32+len(v.Model)+len(vector))
 	b = binary.AppendUvarint(b, uint64(len(v.Model)))
 	return append(append(b, v.Model...), vector...)
 }
 
-func decodeTurn(value string) (v store.ExchangeVector, err error) {
+func decodeKept(value string) (v store.ExchangeVector, err error) {
 	r := reader{b: []byte(value)}
 	v.Model = string(r.field())
 	if r.failed {

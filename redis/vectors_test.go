@@ -21,7 +21,7 @@ func TestVectorsEndWithTheirSession(t *testing.T) {
 		}
 	}
 	tag := sessionTag(of("a"), "s")
-	turns := s.layout.tagged(turnKey, tag)
+	turns := s.layout.tagged(vectorsKey, tag)
 	if put(); s.client.HLen(ctx, turns).Val() != 1 || s.client.PTTL(ctx, turns).Val() > 0 {
 		t.Error("the vector isn't kept, or not for as long as the session")
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // cache keeps in memory what Gather answers with, so that most requests need no
-// query: the ends of sessions, and what is known of tenants.
+// query: the tails of sessions, and what is known of tenants.
 //
 // It is right because it knows the state of the file that it agrees with, by
 // the stamp that a watch reads there; each commit by anyone changes the stamp,

@@ -39,7 +39,7 @@ type Options struct {
 	Synchronous Synchronous
 	// Readers is how many reads, and how many searches, run at once. Default: 8.
 	Readers int
-	// CacheSize is how many bytes of the ends of sessions are kept in memory;
+	// CacheSize is how many bytes of the tails of sessions are kept in memory;
 	// none where it is negative. Default: 64 MiB.
 	CacheSize int
 	// Now tells the time. Default: time.Now.

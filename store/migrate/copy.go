@@ -14,7 +14,7 @@ import (
 // chunkPage is how many chunks are carried at once.
 const chunkPage = 256
 
-func (m *mover) copy(ctx context.Context, p *plan) error {
+func (m *migrator) copy(ctx context.Context, p *plan) error {
 	if err := m.copyKeys(ctx, p.keys); err != nil {
 		return fmt.Errorf("copy the keys: %w", err)
 	}
@@ -37,7 +37,7 @@ func (m *mover) copy(ctx context.Context, p *plan) error {
 }
 
 // copyKeys copies the service keys. One that was revoked in the target stays so.
-func (m *mover) copyKeys(ctx context.Context, keys []store.Key) error {
+func (m *migrator) copyKeys(ctx context.Context, keys []store.Key) error {
 	for _, k := range keys {
 		known, err := m.to.Key(ctx, k.Digest)
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -60,7 +60,7 @@ func (m *mover) copyKeys(ctx context.Context, keys []store.Key) error {
 
 // copyUsage raises what the target has of the tenant's usage to what the source
 // has.
-func (m *mover) copyUsage(ctx context.Context, t *tenantPlan) error {
+func (m *migrator) copyUsage(ctx context.Context, t *tenantPlan) error {
 	known, err := m.to.ListUsage(ctx, t.scope())
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (m *mover) copyUsage(ctx context.Context, t *tenantPlan) error {
 	return m.to.RestoreUsage(ctx, t.scope(), list)
 }
 
-func (m *mover) copySessions(ctx context.Context, t *tenantPlan) error {
+func (m *migrator) copySessions(ctx context.Context, t *tenantPlan) error {
 	err := m.each(ctx, len(t.sessions), m.opts.Workers, func(ctx context.Context, i int) error {
 		id := t.sessions[i].ID
 		if err := m.copySession(ctx, t.scope(), id); err != nil {
@@ -99,7 +99,7 @@ func (m *mover) copySessions(ctx context.Context, t *tenantPlan) error {
 }
 
 // each calls do with the numbers below n, for several at once, until one fails.
-func (m *mover) each(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
+func (m *migrator) each(ctx context.Context, n, workers int, do func(ctx context.Context, i int) error) error {
 	group, working := errgroup.WithContext(ctx)
 	group.SetLimit(workers)
 	for i := 0; i < n && working.Err() == nil; i++ {
@@ -111,7 +111,7 @@ func (m *mover) each(ctx context.Context, n, workers int, do func(ctx context.Co
 	return ctx.Err()
 }
 
-func (m *mover) copySession(ctx context.Context, scope store.Scope, session string) error {
+func (m *migrator) copySession(ctx context.Context, scope store.Scope, session string) error {
 	known := make(map[string]int64) // their Seqs in the target, by ID
 	err := store.EachExchange(ctx, m.to, scope, session, func(list []store.Exchange) error {
 		for i := range list {
@@ -170,7 +170,7 @@ func (m *mover) copySession(ctx context.Context, scope store.Scope, session stri
 
 // restoreTimes sets the times and the order of the sessions, unless they are
 // right.
-func (m *mover) restoreTimes(ctx context.Context, t *tenantPlan) error {
+func (m *migrator) restoreTimes(ctx context.Context, t *tenantPlan) error {
 	if len(t.sessions) == 0 {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (m *mover) restoreTimes(ctx context.Context, t *tenantPlan) error {
 // copyFile copies a file, unless it is there and processed: what is indexed in
 // the target isn't removed, whatever the source says. One that isn't complete is
 // begun anew.
-func (m *mover) copyFile(ctx context.Context, scope store.Scope, f store.File) error {
+func (m *migrator) copyFile(ctx context.Context, scope store.Scope, f store.File) error {
 	counts := Counts{Files: 1, Chunks: int64(f.Chunks), Bytes: f.Bytes}
 	known, err := m.to.File(ctx, scope, f.ID)
 	begun := err == nil
@@ -248,7 +248,7 @@ const bringAgain = 3
 
 // bring creates a file in the target. ErrExists where it has the same under
 // another ID.
-func (m *mover) bring(ctx context.Context, scope store.Scope, f store.File, content []byte) error {
+func (m *migrator) bring(ctx context.Context, scope store.Scope, f store.File, content []byte) error {
 	draft := f
 	draft.Status, draft.Reason, draft.Chunks = store.FileUploaded, "", 0
 	other, err := m.to.CreateFile(ctx, scope, draft, content)
@@ -272,7 +272,7 @@ func (m *mover) bring(ctx context.Context, scope store.Scope, f store.File, cont
 }
 
 // lacks reports whether the target doesn't have all chunks of a file.
-func (m *mover) lacks(ctx context.Context, scope store.Scope, f store.File) (bool, error) {
+func (m *migrator) lacks(ctx context.Context, scope store.Scope, f store.File) (bool, error) {
 	n := 0
 	err := chunks(ctx, m.to, scope, f.ID, func(list []store.Chunk) error {
 		n += len(list)

@@ -86,8 +86,8 @@ const maxDifferences = 20
 // ErrEmpty says that there is nothing to copy: another store may have been meant.
 var ErrEmpty = errors.New("the source is empty; check its name, and its prefix where it is on Redis")
 
-// mover is one Run.
-type mover struct {
+// migrator is one Run.
+type migrator struct {
 	from, to store.Migrator
 	opts     Options
 	progress *Progress
@@ -105,7 +105,7 @@ func Run(ctx context.Context, from, to store.Migrator, o Options) (*Report, erro
 	if o.Progress == nil {
 		o.Progress = new(Progress)
 	}
-	m := &mover{from: from, to: to, opts: o, progress: o.Progress}
+	m := &migrator{from: from, to: to, opts: o, progress: o.Progress}
 	m.progress.begin("looking", 0)
 	plan, err := m.survey(ctx, from)
 	if err != nil {
@@ -124,19 +124,19 @@ func Run(ctx context.Context, from, to store.Migrator, o Options) (*Report, erro
 	return &m.report, nil
 }
 
-func (m *mover) copied(c Counts) {
+func (m *migrator) copied(c Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.report.Copied.add(c)
 }
 
-func (m *mover) there(c Counts) {
+func (m *migrator) there(c Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.report.There.add(c)
 }
 
-func (m *mover) differ(scope store.Scope, format string, args ...any) {
+func (m *migrator) differ(scope store.Scope, format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.report.Differing++
@@ -187,7 +187,7 @@ func (t *tenantPlan) scope() store.Scope { return store.Scope{Tenant: t.name} }
 
 const listPage = 500
 
-func (m *mover) survey(ctx context.Context, s store.Migrator) (*plan, error) {
+func (m *migrator) survey(ctx context.Context, s store.Migrator) (*plan, error) {
 	var p plan
 	names, err := s.Tenants(ctx)
 	if err != nil {

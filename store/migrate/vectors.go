@@ -8,7 +8,7 @@ import (
 
 // copyVectors copies the vectors of some exchanges, to where they are in the
 // target.
-func (m *mover) copyVectors(ctx context.Context, scope store.Scope, session string, list []store.Exchange, there map[string]int64) error {
+func (m *migrator) copyVectors(ctx context.Context, scope store.Scope, session string, list []store.Exchange, there map[string]int64) error {
 	vectors, err := m.from.Vectors(ctx, scope, session, seqsOf(list))
 	if err != nil || len(vectors) == 0 {
 		return err

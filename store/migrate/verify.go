@@ -45,7 +45,7 @@ func (i *item) what() string {
 // listed reports whether stores list the item in an order of its own.
 func (i *item) listed() bool { return i.kind == "session" || i.kind == "file" }
 
-func (m *mover) verify(ctx context.Context, source *plan) error {
+func (m *migrator) verify(ctx context.Context, source *plan) error {
 	target, err := m.survey(ctx, m.to)
 	if err != nil {
 		return fmt.Errorf("look at the target: %w", err)
@@ -81,7 +81,7 @@ func (m *mover) verify(ctx context.Context, source *plan) error {
 	return nil
 }
 
-func (m *mover) verifyTenant(ctx context.Context, a, b *tenantPlan, keysA, keysB []store.Key) error {
+func (m *migrator) verifyTenant(ctx context.Context, a, b *tenantPlan, keysA, keysB []store.Key) error {
 	sourceItems, err := m.items(ctx, m.from, a, keysA)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (m *mover) verifyTenant(ctx context.Context, a, b *tenantPlan, keysA, keysB
 	return nil
 }
 
-func (m *mover) compare(scope store.Scope, source, target []item) {
+func (m *migrator) compare(scope store.Scope, source, target []item) {
 	there := make(map[[2]string]*item, len(target))
 	for i := range target {
 		there[[2]string{target[i].kind, target[i].name}] = &target[i]
@@ -165,7 +165,7 @@ func side(items []item) Side {
 }
 
 // items reads all that a store has of a tenant.
-func (m *mover) items(ctx context.Context, s store.Migrator, t *tenantPlan, keys []store.Key) ([]item, error) {
+func (m *migrator) items(ctx context.Context, s store.Migrator, t *tenantPlan, keys []store.Key) ([]item, error) {
 	var list []item
 	for _, k := range keys {
 		if k.Tenant == t.name {
@@ -210,7 +210,7 @@ func usageDigest(u store.Used) [32]byte {
 	return w.sum()
 }
 
-func (m *mover) sessionItem(ctx context.Context, s store.Migrator, scope store.Scope, d store.Session) (item, error) {
+func (m *migrator) sessionItem(ctx context.Context, s store.Migrator, scope store.Scope, d store.Session) (item, error) {
 	i := item{kind: "session", name: d.ID, counts: Counts{Sessions: 1}}
 	w := begin("session")
 	w.texts(d.ID)
@@ -236,7 +236,7 @@ func (m *mover) sessionItem(ctx context.Context, s store.Migrator, scope store.S
 	return i, err
 }
 
-func (m *mover) fileItem(ctx context.Context, s store.Migrator, scope store.Scope, f store.File) (item, error) {
+func (m *migrator) fileItem(ctx context.Context, s store.Migrator, scope store.Scope, f store.File) (item, error) {
 	i := item{kind: "file", name: f.ID, counts: Counts{Files: 1}}
 	content, err := s.Content(ctx, scope, f.ID)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-var putTurn = `
+var putVector = `
 	INSERT INTO turns (id, model, vector)
 	SELECT e.id, ?5, ?6
 	FROM sessions s JOIN exchanges e ON e.id = (s.id << 32) + ?3 AND e.name = ?4
@@ -31,7 +31,7 @@ func (s *Store) PutVectors(ctx context.Context, scope store.Scope, session strin
 			if v.Seq < 0 || v.Seq > seqMask {
 				continue // it would be another session's
 			}
-			if err := c.exec(putTurn, id, digest, v.Seq, v.ID, v.Model, store.EncodeVector(v.Vector), s.now().UnixMilli()); err != nil {
+			if err := c.exec(putVector, id, digest, v.Seq, v.ID, v.Model, store.EncodeVector(v.Vector), s.now().UnixMilli()); err != nil {
 				return err
 			}
 		}
@@ -39,7 +39,7 @@ func (s *Store) PutVectors(ctx context.Context, scope store.Scope, session strin
 	})
 }
 
-var turnsQuery = `SELECT t.id, t.model, t.vector
+var vectorsOfQuery = `SELECT t.id, t.model, t.vector
 	FROM sessions s JOIN turns t ON t.id IN (SELECT (s.id << 32) + value FROM json_each(?3))
 	WHERE s.tenant = ?1 AND s.digest = ?2 AND ` + alive(`?4`)
 
@@ -52,7 +52,7 @@ func (s *Store) Vectors(ctx context.Context, scope store.Scope, session string, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.query(ctx, turnsQuery, id, sessionDigest(session), seqList(seqs), s.now().UnixMilli())
+	rows, err := s.query(ctx, vectorsOfQuery, id, sessionDigest(session), seqList(seqs), s.now().UnixMilli())
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (f *fixture) known(tenant, model string, dimensions int, chunks ...store.Ch
 	return fmt.Sprint(vectors)
 }
 
-func testRevisor(t *testing.T, b Backend) {
+func testReembedder(t *testing.T, b Backend) {
 	ctx := context.Background()
 	one, two := about(0, "S", "one", 1, 0), about(1, "S", "two", 0, 1)
 	b.each(t, map[string]func(*fixture){
@@ -113,8 +113,8 @@ func testRevisor(t *testing.T, b Backend) {
 	})
 }
 
-// testRevision is of replacing the vectors that searches find.
-func testRevision(t *testing.T, b Backend) {
+// testReembedding is of replacing the vectors that searches find.
+func testReembedding(t *testing.T, b Backend) {
 	ctx := context.Background()
 	one, two := about(0, "S", "one", 1, 0), about(1, "S", "two", 0, 1)
 	b.each(t, map[string]func(*fixture){
