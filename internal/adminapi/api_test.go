@@ -29,7 +29,7 @@ const configured = "key-of-acme"
 
 // down is a store that fails while it is told to.
 type down struct {
-	store.Store
+	*sqlite.Store
 	failing atomic.Bool
 }
 

@@ -27,7 +27,6 @@ type Store struct {
 	appends   int64                  // ever: the order of ListSessions
 }
 
-// name is compared whole: a session's may hold anything.
 type name struct {
 	scope   store.Scope
 	session string
