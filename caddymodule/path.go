@@ -3,12 +3,17 @@ package caddymodule
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/backstory-proxy/backstory/gateway"
 )
+
+// dotted matches the path of a session called "." or "..", which few clients
+// escape.
+var dotted = regexp.MustCompile(`/sessions/(\.{1,2})(?:/|$)`)
 
 // escapedPath is the path of a request below the address that Backstory is
 // mounted at, percent-encoded as the client sent it. What handle_path leaves isn't
@@ -20,13 +25,20 @@ import (
 // has made another path of it, which stands.
 func escapedPath(r *http.Request) string {
 	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
-	if !ok || original.URL.RawPath == "" {
+	if !ok {
+		return gateway.EscapedPath(r.URL)
+	}
+	if !dotted.MatchString(original.URL.Path) && original.URL.RawPath == "" {
 		// Every escape is one that the path needs, which no slash or dot does:
 		// nothing is lost.
 		return gateway.EscapedPath(r.URL)
 	}
+	sent := gateway.EscapedPath(original.URL)
+	if dots := dotted.FindStringSubmatchIndex(sent); dots != nil {
+		sent = sent[:dots[2]] + strings.ReplaceAll(sent[dots[2]:dots[3]], ".", "%2E") + sent[dots[3]:]
+	}
 	// As handle_path has it, plain dots and double slashes are resolved first.
-	sent := caddyhttp.CleanPath(gateway.EscapedPath(original.URL), true)
+	sent = caddyhttp.CleanPath(sent, true)
 	decoded, err := url.PathUnescape(sent)
 	if err != nil {
 		return gateway.EscapedPath(r.URL)
