@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/term"
 
-	"github.com/backstory-proxy/backstory/gateway"
+	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -26,7 +26,7 @@ const (
 // has one. It is shown once, on the terminal; without a terminal it goes into
 // a file that only its owner can read.
 func (a *App) bootstrap(ctx context.Context, terminal *os.File) error {
-	if len(a.gateway.ConfiguredKeys()) > 0 {
+	if len(a.gateway.Keys().Configured()) > 0 {
 		return nil
 	}
 	known, err := a.shared.ListKeys(ctx, "")
@@ -36,7 +36,7 @@ func (a *App) bootstrap(ctx context.Context, terminal *os.File) error {
 	if len(known) > 0 {
 		return nil
 	}
-	key := gateway.NewKey()
+	key := keyring.NewKey()
 	record := store.Key{
 		Digest:  sha256.Sum256([]byte(key)),
 		Tenant:  firstTenant,

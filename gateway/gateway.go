@@ -12,17 +12,15 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
-	"github.com/backstory-proxy/backstory/store"
 	"github.com/backstory-proxy/backstory/tokens"
 )
 
@@ -74,16 +72,7 @@ type Options struct {
 }
 
 // Key is a service key of the configuration.
-type Key struct {
-	// Key is the secret itself. Empty with Unset: there is none, and only the
-	// rest is checked.
-	Key   string
-	Unset bool
-	// Tenant whom the key belongs to: 1 to 64 of a-z, 0-9, '.', '_', '-'.
-	Tenant string
-	// Plan is the name of the plan.
-	Plan string
-}
+type Key = keyring.Key
 
 // Gateway is the HTTP API in front of a model router: it checks the service key,
 // counts the request, answers what is its own (files, sessions), gives chat
@@ -92,7 +81,8 @@ type Key struct {
 // It takes the paths of the OpenAI API without their base.
 type Gateway struct {
 	options  Options
-	keys     *keyring
+	keys     *keyring.Keyring
+	plans    map[string]Plan
 	models   *modelLengths
 	counts   *tokens.Cache
 	refusals refusals
@@ -147,6 +137,7 @@ func New(o Options) (*Gateway, error) {
 		models:  newModelLengths(o.Context),
 		counts:  tokens.NewCache(countedTexts),
 		cors:    newCORS(o.Origins),
+		plans:   plans,
 		meters:  newPlanMeters(plans),
 		logger:  o.Logger,
 		ready:   make(chan struct{}),
@@ -158,7 +149,7 @@ func New(o Options) (*Gateway, error) {
 		g.options.RequestID = requestIDOf
 	}
 	var err error
-	if g.keys, err = newKeyring(o.Keys, plans); err != nil {
+	if g.keys, err = keyring.New(o.Keys, g.HasPlan); err != nil {
 		return nil, err
 	}
 	if err := checkRouterKey(o.RouterKey, g.keys); err != nil {
@@ -228,28 +219,14 @@ func (g *Gateway) Shared(ctx context.Context) *Shared {
 	return g.shared
 }
 
-// ConfiguredKeys are the service keys of the configuration, in no order.
-func (g *Gateway) ConfiguredKeys() []store.Key {
-	return slices.Collect(maps.Values(g.keys.configured))
-}
-
-// Configured reports whether a service key stands in the configuration.
-func (g *Gateway) Configured(digest [32]byte) bool {
-	_, ok := g.keys.configured[digest]
-	return ok
-}
+// Keys are the service keys.
+func (g *Gateway) Keys() *keyring.Keyring { return g.keys }
 
 // HasPlan reports whether there is a plan of this name.
 func (g *Gateway) HasPlan(name string) bool {
-	_, ok := g.keys.plans[name]
+	_, ok := g.plans[name]
 	return ok
 }
-
-// ForgetKey has a key be looked up again, because it was changed.
-func (g *Gateway) ForgetKey(digest [32]byte) { g.keys.known.Remove(digest) }
-
-// ForgetKeys is ForgetKey for all keys.
-func (g *Gateway) ForgetKeys() { g.keys.known.Purge() }
 
 // requestIDKey is the key under which a context has the id of its request, where
 // nobody else gives one.

@@ -6,17 +6,18 @@ import (
 	"path"
 	"strings"
 
+	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
 
 // checkRouterKey refuses an operator's router key that can't be one. The key
 // itself never stands in an error.
-func checkRouterKey(key string, keys *keyring) error {
+func checkRouterKey(key string, keys *keyring.Keyring) error {
 	switch {
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return errors.New("router_key holds a character that no header takes")
-	case key != "" && keys.ours(key):
+	case key != "" && keys.Ours(key):
 		return errors.New("router_key is a service key: it would be sent to the model router")
 	}
 	return nil
@@ -36,8 +37,8 @@ func (g *Gateway) authenticateOne(r *http.Request) (caller, error) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"You didn't provide a key. Send your service key in the header Authorization: Bearer …")
 	}
-	found, plan, err := g.keys.lookup(r.Context(), g.shared, key)
-	if errors.Is(err, errBadKey) {
+	found, plan, err := g.lookup(r.Context(), key)
+	if errors.Is(err, keyring.ErrBadKey) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"Incorrect service key provided in Authorization. A key of the model router needs a service key beside it, in the header serviceKey.")
 	}

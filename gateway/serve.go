@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -101,19 +102,36 @@ func (g *Gateway) authenticate(r *http.Request) (caller, error) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"You didn't provide the model router's key. Send it in the header Authorization: Bearer …")
 	}
-	found, plan, err := g.keys.lookup(r.Context(), g.shared, key)
-	if errors.Is(err, errBadKey) {
+	found, plan, err := g.lookup(r.Context(), key)
+	if errors.Is(err, keyring.ErrBadKey) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized, "Incorrect service key provided in the header serviceKey.")
 	}
 	if err != nil {
 		return caller{}, &unavailable{err}
 	}
-	if slices.ContainsFunc(words, func(word string) bool { return word == key || g.keys.ours(word) }) {
+	if slices.ContainsFunc(words, func(word string) bool { return word == key || g.keys.Ours(word) }) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"Authorization holds a service key. It carries the model router's key; the service key goes into the header serviceKey.")
 	}
 	r.Header.Del(headerServiceKey)
 	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan}, nil
+}
+
+// lookup finds a service key and its plan. Errors other than keyring.ErrBadKey are
+// the store's.
+func (g *Gateway) lookup(ctx context.Context, key string) (store.Key, Plan, error) {
+	found, cached, err := g.keys.Lookup(ctx, g.shared, key)
+	if !g.keys.IsConfigured(found.Digest) {
+		keyLookups.count(cached)
+	}
+	if err != nil {
+		return found, Plan{}, err
+	}
+	plan, ok := g.plans[found.Plan]
+	if !ok {
+		return found, plan, keyring.ErrBadKey
+	}
+	return found, plan, nil
 }
 
 // takeHeaders takes our headers off a request and reads them.

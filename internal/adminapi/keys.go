@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/backstory-proxy/backstory/gateway"
+	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -49,7 +49,7 @@ func (a *API) describe(k store.Key) *Key {
 		Object: "service_key", ID: keyID(k.Digest), Tenant: k.Tenant, Plan: k.Plan, Name: k.Name,
 		Source: "store", Status: "active", CreatedAt: unix(k.Created), ExpiresAt: unix(k.Expires), RevokedAt: unix(k.Revoked),
 	}
-	if a.gateway.Configured(k.Digest) {
+	if a.gateway.Keys().IsConfigured(k.Digest) {
 		o.Source = "configuration"
 	}
 	switch {
@@ -104,7 +104,7 @@ func (a *API) serveKeys(w http.ResponseWriter, r *http.Request) error {
 // first.
 func (a *API) allKeys(ctx context.Context, tenant string) ([]store.Key, error) {
 	var keys []store.Key
-	for _, k := range a.gateway.ConfiguredKeys() {
+	for _, k := range a.gateway.Keys().Configured() {
 		if tenant == "" || k.Tenant == tenant {
 			keys = append(keys, k)
 		}
@@ -114,7 +114,7 @@ func (a *API) allKeys(ctx context.Context, tenant string) ([]store.Key, error) {
 	})
 	stored, err := a.shared.ListKeys(ctx, tenant)
 	for _, k := range stored {
-		if !a.gateway.Configured(k.Digest) {
+		if !a.gateway.Keys().IsConfigured(k.Digest) {
 			keys = append(keys, k)
 		}
 	}
@@ -131,7 +131,7 @@ func (a *API) createKey(w http.ResponseWriter, r *http.Request) error {
 	if err := read(r, &in); err != nil {
 		return err
 	}
-	if !gateway.ValidTenant(in.Tenant) {
+	if !keyring.ValidTenant(in.Tenant) {
 		return errorf(http.StatusBadRequest, "tenant must be 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	if !a.gateway.HasPlan(in.Plan) {
@@ -162,7 +162,7 @@ const maxKeyName = 256
 
 // putNewKey saves k under a key of its own, and returns that.
 func (a *API) putNewKey(ctx context.Context, k *store.Key) (key string, err error) {
-	key = gateway.NewKey()
+	key = keyring.NewKey()
 	k.Digest = sha256.Sum256([]byte(key))
 	return key, a.shared.PutKey(ctx, *k)
 }
@@ -218,7 +218,7 @@ func (a *API) findKey(ctx context.Context, id string) (store.Key, error) {
 
 // changeable refuses to change a key that stands in the configuration.
 func (a *API) changeable(k store.Key) error {
-	if a.gateway.Configured(k.Digest) {
+	if a.gateway.Keys().IsConfigured(k.Digest) {
 		return errorf(http.StatusConflict, "key %s stands in the configuration: change it there, and reload", keyID(k.Digest))
 	}
 	return nil
@@ -234,7 +234,7 @@ func (a *API) revokeKey(w http.ResponseWriter, r *http.Request, k store.Key) err
 			return err
 		}
 	}
-	a.gateway.ForgetKey(k.Digest)
+	a.gateway.Keys().Forget(k.Digest)
 	return respond.JSON(w, a.describe(k))
 }
 
@@ -275,7 +275,7 @@ func (a *API) rotateKey(w http.ResponseWriter, r *http.Request, k store.Key) err
 	if err := a.shared.PutKey(r.Context(), k); err != nil {
 		return err
 	}
-	a.gateway.ForgetKey(k.Digest)
+	a.gateway.Keys().Forget(k.Digest)
 	o := a.describe(fresh)
 	o.Key, o.Replaces = key, a.describe(k)
 	return respond.JSON(w, o)

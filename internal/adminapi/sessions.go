@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/backstory-proxy/backstory/gateway"
+	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -45,7 +45,7 @@ func (a *API) serveMessages(w http.ResponseWriter, r *http.Request) error {
 func whose(r *http.Request) (scope store.Scope, session string, err error) {
 	query := r.URL.Query()
 	scope.Tenant, session = query.Get("tenant"), query.Get("session")
-	if !gateway.ValidTenant(scope.Tenant) {
+	if !keyring.ValidTenant(scope.Tenant) {
 		return scope, "", errorf(http.StatusBadRequest, "name the tenant with ?tenant=: 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	return scope, session, nil

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/backstory-proxy/backstory/gateway"
+	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -75,7 +75,7 @@ func (a *API) serveTenant(w http.ResponseWriter, r *http.Request) error {
 		return notAllowed(w, r, "DELETE")
 	}
 	tenant := strings.TrimPrefix(r.URL.Path, TenantsPath+"/")
-	if !gateway.ValidTenant(tenant) {
+	if !keyring.ValidTenant(tenant) {
 		return errorf(http.StatusBadRequest, "a tenant's name is 1 to 64 of a-z, 0-9, '.', '_' and '-'")
 	}
 	got, err := a.deleteTenant(r.Context(), tenant)
@@ -94,7 +94,7 @@ func (a *API) serveTenant(w http.ResponseWriter, r *http.Request) error {
 // another round, or when it is deleted again.
 func (a *API) deleteTenant(ctx context.Context, tenant string) (*Receipt, error) {
 	got, scope := new(Receipt), store.Scope{Tenant: tenant}
-	for _, k := range a.gateway.ConfiguredKeys() {
+	for _, k := range a.gateway.Keys().Configured() {
 		if k.Tenant == tenant {
 			got.ConfiguredKeys++
 		}
@@ -112,7 +112,7 @@ func (a *API) deleteTenant(ctx context.Context, tenant string) (*Receipt, error)
 		if err != nil {
 			return got, err
 		}
-		a.gateway.ForgetKeys()
+		a.gateway.Keys().ForgetAll()
 		before := *got
 		if err := a.deleteSessions(ctx, scope, got); err != nil {
 			return got, err
