@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/memory/recall"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -26,7 +27,7 @@ const maxChunks = 20
 
 // assemble has package prompt decide what goes into the prompt, and brings it what
 // that takes. via gives the way to the router, which most requests don't need.
-func (g *Gateway) assemble(ctx context.Context, via func() *upstream, stats *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
+func (g *Gateway) assemble(ctx context.Context, via func() *upstream, st *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
 	p := &assembled{}
 	p.edit.IncludeUsage = req.month != 0 && req.chat.Stream && !req.chat.IncludeUsage
 	if !req.remembers() && !l.searches(req) {
@@ -37,18 +38,18 @@ func (g *Gateway) assemble(ctx context.Context, via func() *upstream, stats *Sta
 	var search sync.WaitGroup
 	var failed error
 	if rag.Enabled = l.searches(req); rag.Enabled {
-		stats.begin(stageSearch)
+		st.Begin(stats.Search)
 		search.Go(func() {
 			if continues {
 				p.found, failed = g.givenChunks(ctx, req, h)
 			} else {
 				p.found, failed = g.searchChunks(ctx, via, req, &rag)
 			}
-			stats.end(stageSearch)
+			st.End(stats.Search)
 		})
 	}
 	allocation := prompt.Allocate(g.promptInput(ctx, via, req, l, h, continues))
-	quotes := g.quotes(ctx, via, stats, req, l, h, &allocation)
+	quotes := g.quotes(ctx, via, st, req, l, h, &allocation)
 	search.Wait()
 	if failed != nil {
 		return nil, failed
@@ -56,7 +57,10 @@ func (g *Gateway) assemble(ctx context.Context, via func() *upstream, stats *Sta
 	p.plan = allocation.Make(quotes, p.found)
 	p.apply(req, h)
 	p.describe(req, &rag)
-	stats.assembled(l.at, p)
+	st.Assembled(l.at, p.counts())
+	if part := p.meta.RAG.Degraded; part != "" {
+		stats.DegradedSearches.WithLabelValues(part).Inc()
+	}
 	return p, nil
 }
 
@@ -200,6 +204,15 @@ func (p *assembled) describe(req *request, rag *openai.RAGMetadata) {
 		IncludedMessages: len(req.chat.Messages) + len(p.edit.History) + quoted,
 		IncludedChunks:   len(p.plan.Chunks),
 		Truncated:        p.plan.Truncated,
+	}
+}
+
+// counts are those of the prompt.
+func (p *assembled) counts() stats.Prompt {
+	return stats.Prompt{
+		Tokens: p.plan.Tokens, Truncated: p.plan.Truncated,
+		Messages: len(p.edit.History) + p.quotedMessages(), HistoryTokens: p.plan.HistoryTokens + p.plan.QuoteTokens,
+		Chunks: len(p.plan.Chunks), ChunkTokens: p.plan.ChunkTokens,
 	}
 }
 

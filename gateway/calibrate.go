@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/tidwall/gjson"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/tokens"
 )
@@ -146,7 +147,7 @@ func plainText(m *openai.Message) bool {
 // factors shows the margins of all open stores' models.
 type factors struct{}
 
-var factorDesc = prometheus.NewDesc(namespace+"_estimate_factor",
+var factorDesc = prometheus.NewDesc(stats.Namespace+"_estimate_factor",
 	"By how much counts of tokens are raised for a model, as learnt from what the router billed. The models used last.",
 	[]string{"model"}, nil)
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 	"github.com/backstory-proxy/backstory/tokens"
@@ -40,7 +41,7 @@ func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who
 		return err
 	}
 	via := sync.OnceValue(func() *upstream { return newUpstream(r, router) })
-	prompt, err := g.assemble(ctx, via, &w.seen, req, session, history)
+	prompt, err := g.assemble(ctx, via, &w.stats, req, session, history)
 	if err != nil {
 		return err
 	}
@@ -50,10 +51,10 @@ func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who
 	setBody(r, req.chat.Upstream(prompt.edit))
 	if prompt.meta == nil && req.month == 0 {
 		// Nothing to add and nothing to keep: the reply is the router's.
-		w.seen.begin(stageRouter)
+		w.stats.Begin(stats.Router)
 		return callRouter(router, w, r)
 	}
-	return g.forward(w, r, router, prompt.meta, &exchange{g, &w.seen, req, session, history, prompt})
+	return g.forward(w, r, router, prompt.meta, &exchange{g, &w.stats, req, session, history, prompt})
 }
 
 // request is a chat request, read and checked.
@@ -86,7 +87,7 @@ func (g *Gateway) parse(w *replyWriter, r *http.Request, who caller, ext openai.
 	if err := who.plan.checkModels(chat.Model, chat.Models); err != nil {
 		return nil, err
 	}
-	w.seen.model, w.seen.session = chat.Model, chat.SessionID
+	w.stats.Model, w.stats.Session = chat.Model, chat.SessionID
 	req := &request{id: w.id, caller: who, chat: chat, model: g.modelFor(chat.Model), preview: r.URL.Path == previewPath}
 	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	req.retried = retries > 0
@@ -123,10 +124,10 @@ func (g *Gateway) load(ctx context.Context, w *replyWriter, req *request) (*load
 		Messages: resent(req.chat.Messages),
 		Month:    req.month,
 	}}
-	w.seen.begin(stageGather)
+	w.stats.Begin(stats.Gather)
 	var err error
 	l.Gathered, err = g.shared.Gather(ctx, l.asked)
-	l.at = w.seen.end(stageGather)
+	l.at = w.stats.End(stats.Gather)
 	if err != nil {
 		return nil, &unavailable{err}
 	}
@@ -134,7 +135,7 @@ func (g *Gateway) load(ctx context.Context, w *replyWriter, req *request) (*load
 		return nil, err
 	}
 	if req.remembers() {
-		sessionLookups.count(l.Cached)
+		stats.SessionLookups.Count(l.Cached)
 	}
 	if req.preview {
 		return l, nil

@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
@@ -39,11 +40,11 @@ func (x *exchange) commit(ctx context.Context, reply *openai.Reply, closed bool)
 		x.use(ctx, reply)
 		return true
 	}
-	x.stats.begin(stageSave)
+	x.stats.Begin(stats.Save)
 	err := x.save(ctx, reply, closed)
-	x.stats.end(stageSave)
+	x.stats.End(stats.Save)
 	if err != nil {
-		saveError.Inc()
+		stats.SaveError.Inc()
 		x.gateway.logger.Error("the exchange was not saved", zap.String("request_id", x.req.id), zap.Error(err))
 	}
 	return err == nil
@@ -78,15 +79,15 @@ func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) e
 // complete takes in a reply that was seen to its end.
 func (x *exchange) complete(reply *openai.Reply) {
 	s := x.stats
-	s.whole, s.usage = true, reply.Usage
-	if s.usage.Prompt < 1 || reply.Failed {
+	s.Whole, s.Usage = true, reply.Usage
+	if s.Usage.Prompt < 1 || reply.Failed {
 		return
 	}
 	estimated := x.prompt.plan.Tokens
 	if estimated >= leastPrompt {
-		estimateRatio.Observe(float64(estimated) / float64(s.usage.Prompt))
+		stats.EstimateRatio.Observe(float64(estimated) / float64(s.Usage.Prompt))
 	}
-	x.gateway.shared.calibration.learn(x.req.chat.Model, x.req.model.Margin, estimated, s.usage.Prompt, x.isText)
+	x.gateway.shared.calibration.learn(x.req.chat.Model, x.req.model.Margin, estimated, s.Usage.Prompt, x.isText)
 }
 
 // isText reports whether the prompt is all text: what images, recordings and

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"unsafe"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
 	"github.com/backstory-proxy/backstory/store"
@@ -70,7 +71,7 @@ func (g *Gateway) countText(e *tokens.Encoding, text string) int {
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 	known := true
 	n := g.counts.Count(e, [16]byte(sum[:16]), func() string { known = false; return text })
-	tokenLookups.count(known)
+	stats.TokenLookups.Count(known)
 	return n
 }
 

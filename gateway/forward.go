@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -48,7 +49,7 @@ func (g *Gateway) forward(w *replyWriter, r *http.Request, router http.Handler, 
 		}
 		panic(p)
 	}()
-	w.seen.begin(stageRouter)
+	w.stats.Begin(stats.Router)
 	if err := callRouter(router, reply, r); err != nil {
 		reply.abandon()
 		return err
@@ -98,7 +99,7 @@ func (t *tee) decide(status int) {
 	if t.mode != undecided {
 		return
 	}
-	t.exchange.stats.answered()
+	t.exchange.stats.Answered()
 	t.mode = t.modeFor(status)
 	switch t.mode {
 	case pass:

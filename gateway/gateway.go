@@ -12,12 +12,15 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
@@ -86,8 +89,8 @@ type Gateway struct {
 	models   *modelLengths
 	counts   *tokens.Cache
 	refusals refusals
-	cors     *cors                 // nil: browsers aren't told of origins
-	meters   map[string]*planMeter // by plan; "" for requests of none
+	cors     *cors // nil: browsers aren't told of origins
+	meters   stats.Meters
 	logger   *zap.Logger
 
 	sessionSources []sessionSource
@@ -138,7 +141,7 @@ func New(o Options) (*Gateway, error) {
 		counts:  tokens.NewCache(countedTexts),
 		cors:    newCORS(o.Origins),
 		plans:   plans,
-		meters:  newPlanMeters(plans),
+		meters:  stats.NewMeters(slices.Collect(maps.Keys(plans))),
 		logger:  o.Logger,
 		ready:   make(chan struct{}),
 	}

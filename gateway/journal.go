@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -127,7 +128,7 @@ func (s *Shared) DropJournaled(ctx context.Context, scope store.Scope, session s
 
 var (
 	journalEvents = func() *prometheus.CounterVec {
-		c := counterVec("journal_exchanges_total",
+		c := stats.CounterVec("journal_exchanges_total",
 			"What became of exchanges that the store couldn't take: journaled, then replayed, void (the session was deleted) or set_aside (they can't be saved).",
 			"event")
 		for _, w := range []journal.What{journal.Journaled, journal.Replayed, journal.Void, journal.SetAside} {
@@ -136,7 +137,7 @@ var (
 		return c
 	}()
 	journalDepth = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: namespace, Name: "journal_depth", Help: "Exchanges that wait in the journal for the store.",
+		Namespace: stats.Namespace, Name: "journal_depth", Help: "Exchanges that wait in the journal for the store.",
 	}, func() float64 {
 		depth := 0
 		opened.Range(func(s, _ any) bool {

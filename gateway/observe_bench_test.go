@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
-	"time"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -21,20 +21,20 @@ func BenchmarkObserve(b *testing.B) {
 	w := g.newReplyWriter(httptest.NewRecorder(), r)
 	b.ReportAllocs()
 	for b.Loop() {
-		w.seen, w.match = Stats{start: time.Now()}, match{}
-		s := &w.seen
-		s.endpoint = g.routeOf(w, r).endpoint
-		s.end(stageAuth)
-		for _, at := range []stage{stageGather, stageRouter, stageSave} {
-			s.begin(at)
-			s.end(at)
+		w.stats, w.match = stats.Begun("id"), match{}
+		s := &w.stats
+		s.Endpoint = g.routeOf(w, r).endpoint
+		s.End(stats.Auth)
+		for _, at := range []stats.Stage{stats.Gather, stats.Router, stats.Save} {
+			s.Begin(at)
+			s.End(at)
 		}
-		s.end(stageAssemble)
+		s.Assembled(0, stats.Prompt{Tokens: 4000})
 		header := http.Header{}
-		header["Server-Timing"] = append(header["Server-Timing"], s.serverTiming())
-		s.plan, s.added, s.tokens, s.whole, s.usage = "pro", true, 4000, true, openai.Usage{Prompt: 4000, Completion: 100}
-		estimateRatio.Observe(1)
-		learnt.learn("a/b", learnt.margin("a/b", 1), s.tokens, s.usage.Prompt, nil)
+		header["Server-Timing"] = append(header["Server-Timing"], s.ServerTiming())
+		s.Plan, s.Whole, s.Usage = "pro", true, openai.Usage{Prompt: 4000, Completion: 100}
+		stats.EstimateRatio.Observe(1)
+		learnt.learn("a/b", learnt.margin("a/b", 1), s.Prompt.Tokens, s.Usage.Prompt, nil)
 		g.observe(w, r)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -45,9 +46,9 @@ func (g *Gateway) admit(w *replyWriter, who caller, rate store.Rate) error {
 
 // count counts a request against its tenant's rate.
 func (g *Gateway) count(w *replyWriter, r *http.Request, who caller) error {
-	w.seen.begin(stageGather)
+	w.stats.Begin(stats.Gather)
 	rate, err := g.take(r, w, who)
-	w.seen.end(stageGather)
+	w.stats.End(stats.Gather)
 	if err != nil {
 		return &unavailable{err}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -50,12 +51,12 @@ const (
 )
 
 // saw takes in how a request ended that went to the router.
-func (s *routerState) saw(seen *Stats) {
-	if seen.took[stageRouter] == 0 || seen.outcome == outcomeClientClosed {
+func (s *routerState) saw(r *Stats) {
+	if r.Took(stats.Router) == 0 || r.Outcome == stats.OutcomeClientClosed {
 		return
 	}
 	now := routerOK
-	if seen.outcome == outcomeUnreachable {
+	if r.Outcome == stats.OutcomeUnreachable {
 		now = routerUnreachable
 	}
 	if s.v.Load() != now {
@@ -96,7 +97,7 @@ func (g *Gateway) Live(w http.ResponseWriter, r *http.Request) {
 // in the shape of the OpenAI API.
 func (g *Gateway) Error(w http.ResponseWriter, r *http.Request, status int) {
 	if r.Context().Err() != nil {
-		status = statusClientClosed
+		status = stats.StatusClientClosed
 	}
 	rw := g.newReplyWriter(w, r)
 	rw.cors = g.cors

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/memory/recall"
@@ -23,13 +24,13 @@ const recallWait = time.Second
 
 // quotes finds the older messages of the session that the request is about.
 // Memory without them is better than no answer: a failure is logged, no more.
-func (g *Gateway) quotes(ctx context.Context, via func() *upstream, stats *Stats, req *request, l *loaded, h *reconciled, a *prompt.Allocation) []prompt.Quote {
+func (g *Gateway) quotes(ctx context.Context, via func() *upstream, st *Stats, req *request, l *loaded, h *reconciled, a *prompt.Allocation) []prompt.Quote {
 	given := h.continues(req.chat.Messages) && h.Stored != nil && len(h.Stored.Recalled) > 0 && !g.options.Context.DisableRecall
 	if !given && a.Quotes == 0 {
 		return nil
 	}
-	stats.begin(stageRecall)
-	defer stats.end(stageRecall)
+	st.Begin(stats.Recall)
+	defer st.End(stats.Recall)
 	var refs []store.MessageRef
 	var err error
 	if given {
@@ -86,7 +87,7 @@ func (g *Gateway) semantics(via func() *upstream, req *request) *memory.Meaning 
 		Go:    g.shared.inUse.Go,
 		Failed: func(part string, err error) {
 			once.Do(func() {
-				degradedSearches.WithLabelValues(part).Inc()
+				stats.DegradedSearches.WithLabelValues(part).Inc()
 				g.logger.Warn("a session could not be searched by meaning; words alone answer, or with what is known already",
 					zap.String("request_id", req.id), zap.String("part", part), zap.Error(err))
 			})

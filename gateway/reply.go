@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -26,7 +27,7 @@ type replyWriter struct {
 	onOperator  bool // the request went out with the operator's router key
 	replaced    bool // the router's body isn't for the client
 	status      int
-	seen        Stats
+	stats       Stats
 	match       match  // of the request, in the routes
 	cors        *cors  // nil: nothing is said of origins
 	origin      string // of the app in the browser
@@ -37,7 +38,7 @@ func (g *Gateway) newReplyWriter(w http.ResponseWriter, r *http.Request) *replyW
 	return &replyWriter{
 		responseWriter: responseWriter{ResponseWriter: w},
 		id:             id,
-		seen:           Stats{RequestID: id, start: time.Now()},
+		stats:          stats.Begun(id),
 		origin:         r.Header.Get("Origin"),
 	}
 }
@@ -74,18 +75,18 @@ func (w *replyWriter) WriteHeader(status int) {
 	}
 	if status >= 200 && !w.wroteHeader { // an interim reply isn't the reply yet
 		w.wroteHeader, w.status = true, status
-		w.seen.answered()
+		w.stats.Answered()
 		header := w.Header()
 		if w.cors != nil {
 			w.cors.set(header, w.origin)
 		}
-		if timing := w.seen.serverTiming(); timing != "" {
+		if timing := w.stats.ServerTiming(); timing != "" {
 			header["Server-Timing"] = append(header["Server-Timing"], timing)
 		}
 		if theirs := header.Get("X-Request-Id"); theirs == "" {
 			header.Set("X-Request-Id", w.id)
 		} else {
-			w.seen.RouterRequestID = theirs
+			w.stats.RouterRequestID = theirs
 		}
 		if w.counted {
 			header.Set("X-Ratelimit-Limit-Requests", strconv.Itoa(w.rate.Limit))

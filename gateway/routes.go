@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -14,7 +15,7 @@ import (
 type route struct {
 	// pattern is one of http.ServeMux. GET includes HEAD.
 	pattern  string
-	endpoint apiPart // in metrics and logs
+	endpoint stats.Endpoint // in metrics and logs
 	serve    func(*Gateway, call) error
 	// counts says that the handler counts the request against the rate, in the
 	// same trip to the store in which it learns what it needs. Other requests
@@ -26,24 +27,24 @@ type route struct {
 
 // table holds every path of ours.
 var table = []route{
-	{pattern: "POST /chat/completions", endpoint: endpointChat, serve: (*Gateway).serveChat, counts: true, shared: true},
-	{pattern: "POST " + previewPath, endpoint: endpointPreview, serve: (*Gateway).serveChat, counts: true, shared: true},
+	{pattern: "POST /chat/completions", endpoint: stats.EndpointChat, serve: (*Gateway).serveChat, counts: true, shared: true},
+	{pattern: "POST " + previewPath, endpoint: stats.EndpointPreview, serve: (*Gateway).serveChat, counts: true, shared: true},
 
-	{pattern: "GET /files", endpoint: endpointFiles, serve: (*Gateway).listFiles},
-	{pattern: "POST /files", endpoint: endpointFiles, serve: (*Gateway).serveUpload},
-	{pattern: "POST /files/search", endpoint: endpointFiles, serve: (*Gateway).searchFiles},
-	{pattern: "GET /files/{id}", endpoint: endpointFiles, serve: (*Gateway).file},
-	{pattern: "DELETE /files/{id}", endpoint: endpointFiles, serve: (*Gateway).deleteFile},
-	{pattern: "GET /files/{id}/content", endpoint: endpointFiles, serve: (*Gateway).content},
-	{pattern: "POST /files/{id}/reindex", endpoint: endpointFiles, serve: (*Gateway).serveReindex},
+	{pattern: "GET /files", endpoint: stats.EndpointFiles, serve: (*Gateway).listFiles},
+	{pattern: "POST /files", endpoint: stats.EndpointFiles, serve: (*Gateway).serveUpload},
+	{pattern: "POST /files/search", endpoint: stats.EndpointFiles, serve: (*Gateway).searchFiles},
+	{pattern: "GET /files/{id}", endpoint: stats.EndpointFiles, serve: (*Gateway).file},
+	{pattern: "DELETE /files/{id}", endpoint: stats.EndpointFiles, serve: (*Gateway).deleteFile},
+	{pattern: "GET /files/{id}/content", endpoint: stats.EndpointFiles, serve: (*Gateway).content},
+	{pattern: "POST /files/{id}/reindex", endpoint: stats.EndpointFiles, serve: (*Gateway).serveReindex},
 
-	{pattern: "GET /sessions", endpoint: endpointSessions, serve: (*Gateway).sessions},
-	{pattern: "GET /sessions/{id}", endpoint: endpointSessions, serve: (*Gateway).session},
-	{pattern: "DELETE /sessions/{id}", endpoint: endpointSessions, serve: (*Gateway).deleteSession},
-	{pattern: "GET /sessions/{id}/messages", endpoint: endpointSessions, serve: (*Gateway).messages},
-	{pattern: "POST /sessions/{id}/messages", endpoint: endpointSessions, serve: (*Gateway).serveImport, counts: true},
+	{pattern: "GET /sessions", endpoint: stats.EndpointSessions, serve: (*Gateway).sessions},
+	{pattern: "GET /sessions/{id}", endpoint: stats.EndpointSessions, serve: (*Gateway).session},
+	{pattern: "DELETE /sessions/{id}", endpoint: stats.EndpointSessions, serve: (*Gateway).deleteSession},
+	{pattern: "GET /sessions/{id}/messages", endpoint: stats.EndpointSessions, serve: (*Gateway).messages},
+	{pattern: "POST /sessions/{id}/messages", endpoint: stats.EndpointSessions, serve: (*Gateway).serveImport, counts: true},
 
-	{pattern: "GET " + usagePath, endpoint: endpointOther, serve: (*Gateway).serveUsage},
+	{pattern: "GET " + usagePath, endpoint: stats.EndpointOther, serve: (*Gateway).serveUsage},
 }
 
 // operators has the router's paths that may be asked for with the operator's key:
@@ -86,7 +87,7 @@ func (g *Gateway) serveImport(c call) error { return g.importMessages(c.w, c.r, 
 func (g *Gateway) serveUsage(c call) error  { return g.usage(c.w, c.r, c.who) }
 
 // passedOn is the route of what isn't ours.
-var passedOn = &route{endpoint: endpointOther, serve: (*Gateway).servePassedOn}
+var passedOn = &route{endpoint: stats.EndpointOther, serve: (*Gateway).servePassedOn}
 
 func (g *Gateway) servePassedOn(c call) error {
 	if c.who.onOperator {
@@ -94,7 +95,7 @@ func (g *Gateway) servePassedOn(c call) error {
 			return err
 		}
 	}
-	c.w.seen.begin(stageRouter)
+	c.w.stats.Begin(stats.Router)
 	return g.passOn(c.w, c.r, c.router, c.who)
 }
 
@@ -152,7 +153,7 @@ func (g *Gateway) routeOf(w *replyWriter, r *http.Request) *route {
 	if !asIs {
 		var err error
 		if decoded, err = url.PathUnescape(escaped); err != nil {
-			return unknown(endpointOther)
+			return unknown(stats.EndpointOther)
 		}
 	}
 	was := r.URL
@@ -170,7 +171,7 @@ func (g *Gateway) routeOf(w *replyWriter, r *http.Request) *route {
 		}
 		// By its escapes it says one thing to us, and another to the router.
 		r.URL = withPath(was, decoded, escaped)
-		return unknown(endpointOther)
+		return unknown(stats.EndpointOther)
 	}
 	if path.Clean(trimmed) == trimmed {
 		if cut || decoded != trimmed {
@@ -200,7 +201,7 @@ func (g *Gateway) routeOf(w *replyWriter, r *http.Request) *route {
 }
 
 // unknown is the route of a path that nobody has.
-func unknown(endpoint apiPart) *route {
+func unknown(endpoint stats.Endpoint) *route {
 	return &route{endpoint: endpoint, serve: func(_ *Gateway, c call) error { return noSuchPath(c.r) }}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -32,7 +33,7 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, router http.Hand
 	if rw.replaced {
 		g.logger.Error("the model router refused the router_key of the configuration", zap.String("request_id", rw.id))
 	}
-	rw.seen.ended = true
+	rw.stats.Ended = true
 }
 
 // caller is who sends a request.
@@ -51,8 +52,8 @@ const (
 
 func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) error {
 	route := g.routeOf(w, r)
-	seen := &w.seen
-	seen.endpoint = route.endpoint
+	st := &w.stats
+	st.Endpoint = route.endpoint
 	if g.cors != nil && isPreflight(r) {
 		preflight(w, r)
 		return nil
@@ -64,12 +65,12 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 	defer g.shared.inUse.Done()
 
 	who, err := g.authenticate(r)
-	seen.end(stageAuth)
+	st.End(stats.Auth)
 	if err != nil {
 		return err
 	}
 	w.onOperator = who.onOperator
-	seen.tenant, seen.plan = who.scope.Tenant, who.planName
+	st.Tenant, st.Plan = who.scope.Tenant, who.planName
 	if rate, refused := g.refusals.of(who, time.Now()); refused {
 		return w.setRate(rate)
 	}
@@ -122,7 +123,7 @@ func (g *Gateway) authenticate(r *http.Request) (caller, error) {
 func (g *Gateway) lookup(ctx context.Context, key string) (store.Key, Plan, error) {
 	found, cached, err := g.keys.Lookup(ctx, g.shared, key)
 	if !g.keys.IsConfigured(found.Digest) {
-		keyLookups.count(cached)
+		stats.KeyLookups.Count(cached)
 	}
 	if err != nil {
 		return found, Plan{}, err
@@ -160,9 +161,9 @@ func (u *unavailable) Unwrap() error { return u.err }
 // fail answers with an error, in the shape of the OpenAI API.
 func (g *Gateway) fail(w *replyWriter, r *http.Request, err error) {
 	reply := replyTo(r.Context(), err)
-	w.seen.outcome = outcomeOf(err, reply)
-	if w.seen.outcome == outcomeStoreDown {
-		refusedError.Inc()
+	w.stats.Outcome = outcomeOf(err, reply)
+	if w.stats.Outcome == stats.OutcomeStoreDown {
+		stats.RefusedError.Inc()
 	}
 	level := zap.DebugLevel
 	if reply.Status >= 500 && r.Context().Err() == nil {
@@ -193,7 +194,7 @@ func replyTo(ctx context.Context, err error) *openai.Error {
 	case errors.As(err, &ours):
 		return ours
 	case ctx.Err() != nil:
-		return openai.StatusError(statusClientClosed, "The client closed the request.")
+		return openai.StatusError(stats.StatusClientClosed, "The client closed the request.")
 	case errors.As(err, &down):
 		return openai.StatusError(http.StatusServiceUnavailable, "The memory store can't be reached at the moment. The model was not called. Please try again.")
 	case errors.Is(err, store.ErrNotFound):
@@ -203,9 +204,6 @@ func replyTo(ctx context.Context, err error) *openai.Error {
 	}
 	return openai.StatusError(http.StatusInternalServerError, "The server had an error while processing your request.")
 }
-
-// statusClientClosed is nginx' status for a client that left; nobody reads it.
-const statusClientClosed = 499
 
 // statusMessage says what a status that the next handler gave means here.
 func statusMessage(status int) string {

@@ -1,4 +1,4 @@
-package gateway
+package stats
 
 import (
 	"errors"
@@ -12,55 +12,55 @@ import (
 // from the configuration or from the lists in this package, never from what a
 // client sends.
 var (
-	requestsTotal = counterVec("requests_total",
+	requestsTotal = CounterVec("requests_total",
 		"Requests, by the plan of their key (none: no good key), part of the API and outcome.",
 		"plan", "endpoint", "outcome")
 	stageSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Namespace: namespace, Name: "stage_duration_seconds",
+		Namespace: Namespace, Name: "stage_duration_seconds",
 		Help: "How long the stages of a request took. router is the time to the first byte of the router's reply.",
 		Buckets: []float64{
 			.00001, .000025, .00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05,
 			.1, .25, .5, 1, 2.5, 5, 10, 30,
 		},
 	}, []string{"stage"})
-	addedTokens = counterVec("added_tokens_total",
+	addedTokens = CounterVec("added_tokens_total",
 		"Tokens that were added to prompts, as estimated, by source: earlier messages, or passages of files.",
 		"plan", "source")
-	billedTokens = counterVec("billed_tokens_total",
+	billedTokens = CounterVec("billed_tokens_total",
 		"Tokens that the router says it billed, of the replies that are read: those with a session or with files.",
 		"plan", "kind")
-	includedMessages = counterVec("included_messages_total", "Earlier messages that were added to prompts.", "plan")
-	includedChunks   = counterVec("included_chunks_total", "Passages of files that were added to prompts.", "plan")
-	truncatedPrompts = counterVec("truncated_prompts_total",
+	includedMessages = CounterVec("included_messages_total", "Earlier messages that were added to prompts.", "plan")
+	includedChunks   = CounterVec("included_chunks_total", "Passages of files that were added to prompts.", "plan")
+	truncatedPrompts = CounterVec("truncated_prompts_total",
 		"Prompts from which earlier messages or passages were left out to fit.", "plan")
-	cacheLookups = counterVec("cache_lookups_total",
+	cacheLookups = CounterVec("cache_lookups_total",
 		"What was looked up in caches: service keys, the ends of sessions, token counts of long texts.", "cache", "result")
-	storeErrors = counterVec("store_errors_total",
+	storeErrors = CounterVec("store_errors_total",
 		"Failures of the store, by what came of them: a request refused with 503, or an exchange that was not saved.",
 		"effect")
-	degradedSearches = counterVec("degraded_searches_total",
+	DegradedSearches = CounterVec("degraded_searches_total",
 		"Searches of files, and of sessions, of which a part failed while the rest answered.", "part")
-	estimateRatio = prometheus.NewHistogram(prometheus.HistogramOpts{
-		Namespace: namespace, Name: "estimate_ratio",
+	EstimateRatio = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: Namespace, Name: "estimate_ratio",
 		Help:    "The estimated size of a prompt by the size that the router billed: 1 is right, below 1 is too low.",
 		Buckets: []float64{.5, .7, .8, .9, .95, .98, 1, 1.02, 1.05, 1.1, 1.2, 1.3, 1.5, 2, 3},
 	})
 )
 
-const namespace = "backstory"
+const Namespace = "backstory"
 
-func counterVec(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
+// CounterVec makes a metric.
+func CounterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: Namespace, Name: name, Help: help}, labels)
 }
 
-// RegisterMetrics shows the metrics in a registry. They are those of the process:
+// Register shows the metrics, and more, in a registry. They are those of the process:
 // every registry shows the same.
-func RegisterMetrics(registry prometheus.Registerer) error {
-	for _, c := range []prometheus.Collector{
+func Register(registry prometheus.Registerer, more ...prometheus.Collector) error {
+	for _, c := range append([]prometheus.Collector{
 		requestsTotal, stageSeconds, addedTokens, billedTokens, includedMessages, includedChunks,
-		truncatedPrompts, cacheLookups, storeErrors, degradedSearches, estimateRatio, factors{},
-		journalEvents, journalDepth,
-	} {
+		truncatedPrompts, cacheLookups, storeErrors, DegradedSearches, EstimateRatio,
+	}, more...) {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {
 			return err
@@ -77,21 +77,22 @@ var (
 		}
 		return all
 	}()
-	keyLookups     = newCacheMeter("keys")
-	sessionLookups = newCacheMeter("sessions")
-	tokenLookups   = newCacheMeter("tokens")
-	refusedError   = storeErrors.WithLabelValues("request_refused")
-	saveError      = storeErrors.WithLabelValues("exchange_not_saved")
+	KeyLookups     = newCacheMeter("keys")
+	SessionLookups = newCacheMeter("sessions")
+	TokenLookups   = newCacheMeter("tokens")
+	RefusedError   = storeErrors.WithLabelValues("request_refused")
+	SaveError      = storeErrors.WithLabelValues("exchange_not_saved")
 )
 
-// cacheMeter counts what a cache was asked.
-type cacheMeter struct{ hits, misses prometheus.Counter }
+// CacheMeter counts what a cache was asked.
+type CacheMeter struct{ hits, misses prometheus.Counter }
 
-func newCacheMeter(cache string) cacheMeter {
-	return cacheMeter{cacheLookups.WithLabelValues(cache, "hit"), cacheLookups.WithLabelValues(cache, "miss")}
+func newCacheMeter(cache string) CacheMeter {
+	return CacheMeter{cacheLookups.WithLabelValues(cache, "hit"), cacheLookups.WithLabelValues(cache, "miss")}
 }
 
-func (c cacheMeter) count(hit bool) {
+// Count counts a lookup.
+func (c CacheMeter) Count(hit bool) {
 	if hit {
 		c.hits.Inc()
 		return
@@ -122,17 +123,29 @@ func newPlanMeter(plan string) *planMeter {
 	}
 }
 
-// newPlanMeters makes the meters of all plans, and of none.
-func newPlanMeters(plans map[string]Plan) map[string]*planMeter {
-	meters := map[string]*planMeter{"": newPlanMeter(noPlan)}
-	for name := range plans {
-		meters[name] = newPlanMeter(name)
+// Meters are the metrics by plan.
+type Meters map[string]*planMeter
+
+// NewMeters makes the meters of plans, and of none.
+func NewMeters(plans []string) Meters {
+	m := Meters{"": newPlanMeter(noPlan)}
+	for _, name := range plans {
+		m[name] = newPlanMeter(name)
 	}
-	return meters
+	return m
+}
+
+// Count takes in a request that has ended.
+func (m Meters) Count(s *Request) {
+	meter := m[s.Plan]
+	if meter == nil { // a plan that the store names and the configuration doesn't
+		meter = m[""]
+	}
+	meter.count(s)
 }
 
 // request counts a request.
-func (m *planMeter) request(e apiPart, o outcome) {
+func (m *planMeter) request(e Endpoint, o Outcome) {
 	c := m.requests[e][o].Load()
 	if c == nil {
 		made := requestsTotal.WithLabelValues(m.plan, endpointNames[e], outcomeNames[o])
@@ -142,25 +155,25 @@ func (m *planMeter) request(e apiPart, o outcome) {
 	(*c).Inc()
 }
 
-// count takes in what was seen of a request.
-func (m *planMeter) count(s *Stats) {
-	m.request(s.endpoint, s.outcome)
+// count takes in a request.
+func (m *planMeter) count(s *Request) {
+	m.request(s.Endpoint, s.Outcome)
 	for at, took := range s.took {
 		if took > 0 {
 			stageTimes[at].Observe(took.Seconds())
 		}
 	}
-	if s.added {
-		m.history.Add(float64(s.historyTokens))
-		m.files.Add(float64(s.fileTokens))
-		m.messages.Add(float64(s.history))
-		m.chunks.Add(float64(s.chunks))
-		if s.truncated {
+	if p := &s.Prompt; p.Tokens > 0 {
+		m.history.Add(float64(p.HistoryTokens))
+		m.files.Add(float64(p.ChunkTokens))
+		m.messages.Add(float64(p.Messages))
+		m.chunks.Add(float64(p.Chunks))
+		if p.Truncated {
 			m.truncated.Inc()
 		}
 	}
-	if s.usage.Prompt > 0 {
-		m.prompt.Add(float64(s.usage.Prompt))
-		m.reply.Add(float64(s.usage.Completion))
+	if s.Usage.Prompt > 0 {
+		m.prompt.Add(float64(s.Usage.Prompt))
+		m.reply.Add(float64(s.Usage.Completion))
 	}
 }
