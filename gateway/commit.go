@@ -7,6 +7,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/gateway/internal/calibrate"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/memory"
@@ -84,10 +87,10 @@ func (x *exchange) complete(reply *openai.Reply) {
 		return
 	}
 	estimated := x.prompt.plan.Tokens
-	if estimated >= leastPrompt {
+	if estimated >= calibrate.LeastPrompt {
 		stats.EstimateRatio.Observe(float64(estimated) / float64(s.Usage.Prompt))
 	}
-	x.gateway.shared.calibration.learn(x.req.chat.Model, x.req.model.Margin, estimated, s.Usage.Prompt, x.isText)
+	x.gateway.shared.calibration.Learn(x.req.chat.Model, x.req.model.Margin, estimated, s.Usage.Prompt, x.isText)
 }
 
 // isText reports whether the prompt is all text: what images, recordings and
@@ -131,4 +134,19 @@ func (x *exchange) used(reply *openai.Reply) store.Used {
 		}
 	}
 	return store.Used{Month: x.req.month, Tokens: n}
+}
+
+func plainText(m *openai.Message) bool {
+	if m.Get("audio").IsObject() {
+		return false
+	}
+	text := true
+	if c := m.Content(); c.IsArray() {
+		c.ForEach(func(_, part gjson.Result) bool {
+			kind := part.Get("type").Str
+			text = kind == "text" || kind == "refusal"
+			return text
+		})
+	}
+	return text
 }

@@ -19,6 +19,14 @@ type counter struct {
 
 func (g *Gateway) counter(m tokens.Model) counter { return counter{g, m} }
 
+// modelFor says how to count for a model: as package tokens does, with the
+// margin that was learnt.
+func (g *Gateway) modelFor(name string) tokens.Model {
+	m := tokens.ForModel(name)
+	m.Margin = g.shared.calibration.Margin(name, m.Margin)
+	return m
+}
+
 // request counts a request's own messages, and what it takes beside them.
 func (c counter) request(chat *openai.Chat) int {
 	n := c.beside(chat)

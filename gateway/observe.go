@@ -3,6 +3,7 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -69,3 +70,30 @@ func cause(err error, reply *openai.Error) zap.Field {
 	}
 	return zap.String("param", stats.Cut(reply.Param))
 }
+
+// factors shows the margins of all open stores' models.
+type factors struct{}
+
+var factorDesc = prometheus.NewDesc(stats.Namespace+"_estimate_factor",
+	"By how much counts of tokens are raised for a model, as learnt from what the router billed. The models used last.",
+	[]string{"model"}, nil)
+
+// Describe implements prometheus.Collector.
+func (factors) Describe(to chan<- *prometheus.Desc) { to <- factorDesc }
+
+// Collect implements prometheus.Collector.
+func (factors) Collect(to chan<- prometheus.Metric) {
+	shown := map[string]float64{} // two stores may be open during a reload
+	opened.Range(func(s, _ any) bool {
+		s.(*Shared).calibration.Latest(func(model string, margin float64) {
+			shown[strings.ToValidUTF8(model, "\uFFFD")] = margin
+		})
+		return true
+	})
+	for model, margin := range shown {
+		to <- prometheus.MustNewConstMetric(factorDesc, prometheus.GaugeValue, margin, model)
+	}
+}
+
+// Interface guard
+var _ prometheus.Collector = factors{}

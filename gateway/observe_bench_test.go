@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/calibrate"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 )
@@ -16,7 +17,7 @@ func BenchmarkObserve(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	learnt := newCalibration()
+	learnt := calibrate.New()
 	r := httptest.NewRequest("POST", "/chat/completions", nil)
 	w := g.newReplyWriter(httptest.NewRecorder(), r)
 	b.ReportAllocs()
@@ -34,7 +35,7 @@ func BenchmarkObserve(b *testing.B) {
 		header["Server-Timing"] = append(header["Server-Timing"], s.ServerTiming())
 		s.Plan, s.Whole, s.Usage = "pro", true, openai.Usage{Prompt: 4000, Completion: 100}
 		stats.EstimateRatio.Observe(1)
-		learnt.learn("a/b", learnt.margin("a/b", 1), s.Prompt.Tokens, s.Usage.Prompt, nil)
+		learnt.Learn("a/b", learnt.Margin("a/b", 1), s.Prompt.Tokens, s.Usage.Prompt, nil)
 		g.observe(w, r)
 	}
 }

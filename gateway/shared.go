@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/calibrate"
 	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -23,8 +24,8 @@ var opened sync.Map // of *Shared
 type Shared struct {
 	abilities
 	logger      func() *zap.Logger
-	journal     *journal.Journal // nil: none
-	calibration *calibration     // of the models that it was used with
+	journal     *journal.Journal       // nil: none
+	calibration *calibrate.Calibration // of the models that it was used with
 
 	inUse   sync.WaitGroup
 	replies sync.Map // of *tee: the chat replies under way
@@ -50,7 +51,7 @@ func Share(ctx context.Context, s store.Store, o JournalOptions, logger func() *
 		return nil, errors.Join(err, s.Close())
 	}
 	can := abilitiesOf(s)
-	shared := &Shared{abilities: can, logger: logger, journal: j, calibration: newCalibration(), recall: memory.NewRecaller(can, recallMemory, prompt.Pinned)}
+	shared := &Shared{abilities: can, logger: logger, journal: j, calibration: calibrate.New(), recall: memory.NewRecaller(can, recallMemory, prompt.Pinned)}
 	shared.stopping, shared.stop = context.WithCancel(context.Background())
 	opened.Store(shared, nil)
 	return shared, nil

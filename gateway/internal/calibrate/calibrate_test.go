@@ -1,4 +1,4 @@
-package gateway
+package calibrate
 
 import (
 	"fmt"
@@ -10,11 +10,11 @@ func yes() bool { return true }
 
 // bill lets a model learn from replies to prompts of 1,000 tokens by our raw
 // count, of which the router bills others, and returns the margins in use.
-func bill(c *calibration, prior float64, billed ...int) (used []float64) {
+func bill(c *Calibration, prior float64, billed ...int) (used []float64) {
 	for _, n := range billed {
-		m := c.margin("a/b", prior)
-		c.learn("a/b", m, int(1000*m), n, yes)
-		used = append(used, c.margin("a/b", prior))
+		m := c.Margin("a/b", prior)
+		c.Learn("a/b", m, int(1000*m), n, yes)
+		used = append(used, c.Margin("a/b", prior))
 	}
 	return used
 }
@@ -34,7 +34,7 @@ func TestAMarginGoesUpAtOnce(t *testing.T) {
 		{1, 3001, 1},      // that can't be our text
 		{1.1, 299, 1.1},   // nor that
 		{1.25, 1_260, 1.3125} /* just above */} {
-		if got := bill(newCalibration(), c.prior, c.billed)[0]; got != c.want {
+		if got := bill(New(), c.prior, c.billed)[0]; got != c.want {
 			t.Errorf("from %v, billed %d: %v, want %v", c.prior, c.billed, got, c.want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestAMarginComesDownSlowlyAndInSteps(t *testing.T) {
 	for i := range billed {
 		billed[i] = 1200
 	}
-	used := bill(newCalibration(), 1.6, billed...)
+	used := bill(New(), 1.6, billed...)
 	before, moves := 1.6, 0
 	for i, m := range used {
 		if m > before || before-m > 0.2 {
@@ -72,7 +72,7 @@ func TestAMarginThatIsRightStays(t *testing.T) {
 	for i := range billed {
 		billed[i] = 1180 + rnd.IntN(41)
 	}
-	used := bill(newCalibration(), 1.1, billed...)
+	used := bill(New(), 1.1, billed...)
 	moves := 0
 	for i := 1; i < len(used); i++ {
 		if used[i] != used[i-1] {
@@ -85,16 +85,16 @@ func TestAMarginThatIsRightStays(t *testing.T) {
 }
 
 func TestWhatNothingIsLearntFrom(t *testing.T) {
-	for name, learn := range map[string]func(c *calibration){
-		"a small prompt":     func(c *calibration) { c.learn("a/b", 1, leastPrompt-1, 900, yes) },
-		"no usage":           func(c *calibration) { c.learn("a/b", 1, 1000, 0, yes) },
-		"an image":           func(c *calibration) { c.learn("a/b", 1, 1000, 1500, func() bool { return false }) },
-		"another model":      func(c *calibration) { c.learn("a/c", 1, 1000, 1500, yes) },
-		"less, at no margin": func(c *calibration) { c.learn("a/b", 1, 1000, 700, yes) },
+	for name, learn := range map[string]func(c *Calibration){
+		"a small prompt":     func(c *Calibration) { c.Learn("a/b", 1, LeastPrompt-1, 900, yes) },
+		"no usage":           func(c *Calibration) { c.Learn("a/b", 1, 1000, 0, yes) },
+		"an image":           func(c *Calibration) { c.Learn("a/b", 1, 1000, 1500, func() bool { return false }) },
+		"another model":      func(c *Calibration) { c.Learn("a/c", 1, 1000, 1500, yes) },
+		"less, at no margin": func(c *Calibration) { c.Learn("a/b", 1, 1000, 700, yes) },
 	} {
-		c := newCalibration()
+		c := New()
 		learn(c)
-		if m := c.margin("a/b", 1); m != 1 {
+		if m := c.Margin("a/b", 1); m != 1 {
 			t.Errorf("%s: the margin is %v", name, m)
 		}
 	}
@@ -105,22 +105,22 @@ func TestAMarginIsNeverBelowOne(t *testing.T) {
 	for i := range billed {
 		billed[i] = 500
 	}
-	if used := bill(newCalibration(), 1.1, billed...); used[499] != 1 {
+	if used := bill(New(), 1.1, billed...); used[499] != 1 {
 		t.Errorf("it came down to %v", used[499])
 	}
 }
 
 func TestModelsAreBounded(t *testing.T) {
-	c := newCalibration()
+	c := New()
 	for i := range 3 * calibratedModels {
-		c.learn(fmt.Sprint("a/", i), 1, 1000, 1500, yes)
+		c.Learn(fmt.Sprint("a/", i), 1, 1000, 1500, yes)
 	}
 	shown := 0
-	c.latest(func(string, float64) { shown++ })
+	c.Latest(func(string, float64) { shown++ })
 	if n := c.models.Len(); n != calibratedModels || shown != shownModels {
 		t.Errorf("%d models are remembered, %d shown", n, shown)
 	}
-	if c.margin("a/0", 1) != 1 || c.margin(fmt.Sprint("a/", 3*calibratedModels-1), 1) != 1.5 {
+	if c.Margin("a/0", 1) != 1 || c.Margin(fmt.Sprint("a/", 3*calibratedModels-1), 1) != 1.5 {
 		t.Error("the wrong ones are remembered")
 	}
 }
@@ -130,14 +130,14 @@ func TestModelsAreBounded(t *testing.T) {
 func TestAMarginIsNeverTooLowForTheLastReply(t *testing.T) {
 	for seed := range uint64(200) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
-		c, prior := newCalibration(), []float64{1, 1.1, 1.6}[seed%3]
+		c, prior := New(), []float64{1, 1.1, 1.6}[seed%3]
 		for range 200 {
-			m := c.margin("a/b", prior)
+			m := c.Margin("a/b", prior)
 			raw := 600 + rnd.IntN(5000)
 			billed := int(float64(raw) * (0.3 + 2.6*rnd.Float64()))
 			estimated := int(float64(raw)*m) + 1
-			c.learn("a/b", m, estimated, billed, yes)
-			if now := c.margin("a/b", prior); float64(raw)*now*1.01 < float64(billed) || now > 3 || now < 1 {
+			c.Learn("a/b", m, estimated, billed, yes)
+			if now := c.Margin("a/b", prior); float64(raw)*now*1.01 < float64(billed) || now > 3 || now < 1 {
 				t.Fatalf("seed %d: %d of %d billed, and the margin is %v", seed, billed, raw, now)
 			}
 		}

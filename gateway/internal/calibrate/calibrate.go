@@ -1,4 +1,6 @@
-package gateway
+// Package calibrate learns by how much the counts of a model's tokens have to be
+// raised.
+package calibrate
 
 import (
 	"math"
@@ -6,15 +8,9 @@ import (
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/tidwall/gjson"
-
-	"github.com/backstory-proxy/backstory/gateway/internal/stats"
-	"github.com/backstory-proxy/backstory/openai"
-	"github.com/backstory-proxy/backstory/tokens"
 )
 
-// calibration learns, from what the router bills, by how much the counts of a
+// Calibration learns, from what the router bills, by how much the counts of a
 // model's tokens have to be raised. It takes the place of the cautious margins
 // of package tokens as soon as there is something better.
 //
@@ -22,7 +18,7 @@ import (
 // the model's context: it goes up at once, and comes down slowly. And each
 // change moves the cut of the history, which costs the router's prompt cache:
 // so it moves in steps, and comes down a step only when it is well below.
-type calibration struct {
+type Calibration struct {
 	mu     sync.Mutex
 	models *simplelru.LRU[string, *margin]
 }
@@ -36,9 +32,9 @@ type margin struct {
 const (
 	// calibratedModels bounds the models that are remembered.
 	calibratedModels = 1000
-	// leastPrompt is the size of prompts, in tokens, from which on something
+	// LeastPrompt is the size of prompts, in tokens, from which on something
 	// is learnt: in smaller ones, what the router adds itself weighs too much.
-	leastPrompt = 512
+	LeastPrompt = 512
 	// What a router bills beyond these factors of our count isn't our text.
 	leastNeeded, mostNeeded = 0.3, 3
 	// marginStep is the least change of a margin in use.
@@ -47,14 +43,15 @@ const (
 	marginDecay = 1.0 / 16
 )
 
-func newCalibration() *calibration {
+// New returns a Calibration that knows nothing.
+func New() *Calibration {
 	models, _ := simplelru.NewLRU[string, *margin](calibratedModels, nil) // its only error: not a positive size
-	return &calibration{models: models}
+	return &Calibration{models: models}
 }
 
-// margin returns the factor for a model; prior is that of a model of which
+// Margin returns the factor for a model; prior is that of a model of which
 // nothing is known.
-func (c *calibration) margin(model string, prior float64) float64 {
+func (c *Calibration) Margin(model string, prior float64) float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if m, ok := c.models.Get(model); ok {
@@ -63,12 +60,12 @@ func (c *calibration) margin(model string, prior float64) float64 {
 	return prior
 }
 
-// learn takes in that a prompt which was estimated at some tokens, with the
+// Learn takes in that a prompt which was estimated at some tokens, with the
 // given margin, was billed as others. ours reports whether all of it is text
 // that we count, as far as anyone can: it is asked only where the answer
 // matters.
-func (c *calibration) learn(model string, used float64, estimated, billed int, ours func() bool) {
-	if estimated < leastPrompt || billed < 1 {
+func (c *Calibration) Learn(model string, used float64, estimated, billed int, ours func() bool) {
+	if estimated < LeastPrompt || billed < 1 {
 		return
 	}
 	// The estimate is a sum that was rounded up for every message: by this
@@ -109,8 +106,8 @@ func (m *margin) step() float64 { return math.Ceil(m.needed/marginStep-1e-6) * m
 // names come from clients, though from such as the router has answered.
 const shownModels = 50
 
-// latest calls f for the models that were used last.
-func (c *calibration) latest(f func(model string, margin float64)) {
+// Latest calls f for the models that were used last.
+func (c *Calibration) Latest(f func(model string, margin float64)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	models := c.models.Keys() // oldest first
@@ -120,53 +117,3 @@ func (c *calibration) latest(f func(model string, margin float64)) {
 		}
 	}
 }
-
-// modelFor says how to count for a model: as package tokens does, with the
-// margin that was learnt.
-func (g *Gateway) modelFor(name string) tokens.Model {
-	m := tokens.ForModel(name)
-	m.Margin = g.shared.calibration.margin(name, m.Margin)
-	return m
-}
-
-func plainText(m *openai.Message) bool {
-	if m.Get("audio").IsObject() {
-		return false
-	}
-	text := true
-	if c := m.Content(); c.IsArray() {
-		c.ForEach(func(_, part gjson.Result) bool {
-			kind := part.Get("type").Str
-			text = kind == "text" || kind == "refusal"
-			return text
-		})
-	}
-	return text
-}
-
-// factors shows the margins of all open stores' models.
-type factors struct{}
-
-var factorDesc = prometheus.NewDesc(stats.Namespace+"_estimate_factor",
-	"By how much counts of tokens are raised for a model, as learnt from what the router billed. The models used last.",
-	[]string{"model"}, nil)
-
-// Describe implements prometheus.Collector.
-func (factors) Describe(to chan<- *prometheus.Desc) { to <- factorDesc }
-
-// Collect implements prometheus.Collector.
-func (factors) Collect(to chan<- prometheus.Metric) {
-	shown := map[string]float64{} // two stores may be open during a reload
-	opened.Range(func(s, _ any) bool {
-		s.(*Shared).calibration.latest(func(model string, margin float64) {
-			shown[strings.ToValidUTF8(model, "\uFFFD")] = margin
-		})
-		return true
-	})
-	for model, margin := range shown {
-		to <- prometheus.MustNewConstMetric(factorDesc, prometheus.GaugeValue, margin, model)
-	}
-}
-
-// Interface guard
-var _ prometheus.Collector = factors{}
