@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/memory/recall"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -27,7 +28,7 @@ const maxChunks = 20
 
 // assemble has package prompt decide what goes into the prompt, and brings it what
 // that takes. via gives the way to the router, which most requests don't need.
-func (g *Gateway) assemble(ctx context.Context, via func() *upstream, st *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
+func (g *Gateway) assemble(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
 	p := &assembled{}
 	p.edit.IncludeUsage = req.month != 0 && req.chat.Stream && !req.chat.IncludeUsage
 	if !req.remembers() && !l.searches(req) {
@@ -65,11 +66,11 @@ func (g *Gateway) assemble(ctx context.Context, via func() *upstream, st *Stats,
 }
 
 // promptInput is what package prompt is told of a request and its session.
-func (g *Gateway) promptInput(ctx context.Context, via func() *upstream, req *request, l *loaded, h *reconciled, continues bool) prompt.Input {
+func (g *Gateway) promptInput(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled, continues bool) prompt.Input {
 	c := g.counter(req.model)
 	in := prompt.Input{
 		Limits: prompt.Limits{
-			Context: g.models.length(ctx, req.chat.Model, via),
+			Context: g.models.Of(ctx, req.chat.Model, via),
 			Answer:  g.options.Context.Reserve,
 			Added:   g.options.Context.MaxAddedTokens,
 			Chunks:  g.options.Context.MaxFileTokens,
@@ -114,7 +115,7 @@ func (h *reconciled) earlier(c counter) []prompt.Earlier {
 }
 
 // searchChunks finds what the files say.
-func (g *Gateway) searchChunks(ctx context.Context, via func() *upstream, req *request, rag *openai.RAGMetadata) ([]prompt.Chunk, error) {
+func (g *Gateway) searchChunks(ctx context.Context, via func() *upstream.Caller, req *request, rag *openai.RAGMetadata) ([]prompt.Chunk, error) {
 	user := req.chat.LastUser()
 	if user < 0 { // nowhere to quote anything
 		return nil, nil

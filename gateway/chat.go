@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 	"github.com/backstory-proxy/backstory/tokens"
@@ -40,7 +42,7 @@ func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who
 	if err != nil {
 		return err
 	}
-	via := sync.OnceValue(func() *upstream { return newUpstream(r, router) })
+	via := sync.OnceValue(func() *upstream.Caller { return upstream.New(r, router) })
 	prompt, err := g.assemble(ctx, via, &w.stats, req, session, history)
 	if err != nil {
 		return err
@@ -48,11 +50,11 @@ func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who
 	if req.preview {
 		return g.answerPreview(w, req, session, history, prompt)
 	}
-	setBody(r, req.chat.Upstream(prompt.edit))
+	upstream.SetBody(r, req.chat.Upstream(prompt.edit))
 	if prompt.meta == nil && req.month == 0 {
 		// Nothing to add and nothing to keep: the reply is the router's.
 		w.stats.Begin(stats.Router)
-		return callRouter(router, w, r)
+		return upstream.Call(router, w, r)
 	}
 	return g.forward(w, r, router, prompt.meta, &exchange{g, &w.stats, req, session, history, prompt})
 }
@@ -72,7 +74,7 @@ type request struct {
 
 // parse reads and checks a request.
 func (g *Gateway) parse(w *replyWriter, r *http.Request, who caller, ext openai.Extension) (*request, error) {
-	body, err := g.readBody(w, r)
+	body, err := body.Read(w, r, g.options.MaxBody)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -11,6 +10,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/body"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -131,18 +132,15 @@ const (
 
 // searchFiles shows what retrieval finds.
 func (g *Gateway) searchFiles(c call) error {
-	if err := openBody(c.w, c.r, maxQueryBody); err != nil {
-		return err
-	}
-	body, err := io.ReadAll(c.r.Body)
-	if err := bodyError(err); err != nil {
-		return err
-	}
-	query, limit, err := readSearch(body)
+	asked, err := body.Read(c.w, c.r, maxQueryBody)
 	if err != nil {
 		return err
 	}
-	result, err := g.knowledge.Search(c.r.Context(), newUpstream(c.r, c.router), c.who.scope, query, limit)
+	query, limit, err := readSearch(asked)
+	if err != nil {
+		return err
+	}
+	result, err := g.knowledge.Search(c.r.Context(), upstream.New(c.r, c.router), c.who.scope, query, limit)
 	if err != nil {
 		return &unavailable{err}
 	}

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -29,10 +30,10 @@ func (g *Gateway) forward(w *replyWriter, r *http.Request, router http.Handler, 
 	// to be read.
 	r.Header.Del("Accept-Encoding")
 	reply := &tee{
-		responseWriter: responseWriter{ResponseWriter: w},
-		exchange:       x,
-		meta:           meta,
-		ctx:            r.Context(),
+		Writer:   upstream.Writer{ResponseWriter: w},
+		exchange: x,
+		meta:     meta,
+		ctx:      r.Context(),
 	}
 	g.shared.replies.Store(reply, nil)
 	defer g.shared.replies.Delete(reply)
@@ -50,7 +51,7 @@ func (g *Gateway) forward(w *replyWriter, r *http.Request, router http.Handler, 
 		panic(p)
 	}()
 	w.stats.Begin(stats.Router)
-	if err := callRouter(router, reply, r); err != nil {
+	if err := upstream.Call(router, reply, r); err != nil {
 		reply.abandon()
 		return err
 	}
@@ -59,7 +60,7 @@ func (g *Gateway) forward(w *replyWriter, r *http.Request, router http.Handler, 
 
 // tee is the reply to a chat request, read as it is written.
 type tee struct {
-	responseWriter
+	upstream.Writer
 	exchange *exchange
 	meta     *openai.Metadata // to be added; nil: none
 	ctx      context.Context  // of the request
@@ -86,7 +87,7 @@ const (
 // WriteHeader decides by the header what is done with the reply.
 func (t *tee) WriteHeader(status int) {
 	if status < 200 { // an interim reply, from another goroutine: touch nothing
-		t.responseWriter.WriteHeader(status)
+		t.Writer.WriteHeader(status)
 		return
 	}
 	t.mu.Lock()
@@ -109,7 +110,7 @@ func (t *tee) decide(status int) {
 	case events:
 		t.Header().Del("Content-Length")
 		t.stream.Forward = func(p []byte) error {
-			_, err := t.responseWriter.Write(p)
+			_, err := t.Writer.Write(p)
 			t.broken = t.broken || err != nil
 			return err
 		}
@@ -122,7 +123,7 @@ func (t *tee) decide(status int) {
 			t.stream.Metadata = t.meta.JSON()
 		}
 	}
-	t.responseWriter.WriteHeader(status)
+	t.Writer.WriteHeader(status)
 }
 
 // unread tells of a reply that should be saved and can't be read, such as one
@@ -173,7 +174,7 @@ func (t *tee) Write(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return t.responseWriter.Write(p)
+	return t.Writer.Write(p)
 }
 
 // release gives up holding the reply. It can't be saved; its metadata says so,
@@ -184,12 +185,12 @@ func (t *tee) release() error {
 		t.meta.Memory.Saved = new(bool)
 	}
 	t.Header().Del("Content-Length")
-	t.responseWriter.WriteHeader(http.StatusOK)
+	t.Writer.WriteHeader(http.StatusOK)
 	start := t.held.Bytes()
 	if t.meta != nil {
 		start = openai.PrependMetadata(start, t.meta.JSON())
 	}
-	_, err := t.responseWriter.Write(start)
+	_, err := t.Writer.Write(start)
 	t.held = bytes.Buffer{}
 	return err
 }
@@ -205,7 +206,7 @@ func (t *tee) FlushError() error {
 	if t.mode == hold || t.mode == undecided {
 		return nil
 	}
-	return http.NewResponseController(&t.responseWriter).Flush()
+	return http.NewResponseController(&t.Writer).Flush()
 }
 
 func (t *tee) flush() { _ = t.FlushError() } // a client that left shows at the next Write
@@ -257,8 +258,8 @@ func (t *tee) finishJSON() error {
 		}
 	}
 	t.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	t.responseWriter.WriteHeader(http.StatusOK)
-	_, err := t.responseWriter.Write(body)
+	t.Writer.WriteHeader(http.StatusOK)
+	_, err := t.Writer.Write(body)
 	if err != nil && t.ctx.Err() == nil {
 		return err
 	}
@@ -275,7 +276,7 @@ func (t *tee) finishStream() error {
 	if err != nil || t.done {
 		return err
 	}
-	_, err = t.responseWriter.Write(t.end(t.stream.Reply()))
+	_, err = t.Writer.Write(t.end(t.stream.Reply()))
 	return err
 }
 
@@ -290,7 +291,7 @@ func (t *tee) abandon() {
 // cutOff ends a reply that the process can't wait for: it exits. What was
 // delivered is saved. A write to a client that takes nothing is given up.
 func (t *tee) cutOff() {
-	_ = http.NewResponseController(&t.responseWriter).SetWriteDeadline(time.Now())
+	_ = http.NewResponseController(&t.Writer).SetWriteDeadline(time.Now())
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.broken = true

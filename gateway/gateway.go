@@ -21,6 +21,7 @@ import (
 
 	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
@@ -77,6 +78,20 @@ type Options struct {
 // Key is a service key of the configuration.
 type Key = keyring.Key
 
+// RouterError says that the router's handler has no reply.
+type RouterError = upstream.Error
+
+// Fail is for handlers that are given to a Gateway as the router: it says that
+// there is no reply, because the router can't be reached, say. w is the writer
+// that the handler was called with.
+func Fail(w http.ResponseWriter, err *RouterError) { upstream.Fail(w, err) }
+
+// IsOwn reports whether a request that the router's handler is given is one of the
+// Gateway's own, such as for vectors, on behalf of a client's. It carries the
+// headers and the context values of the client's request, which may be under way
+// at the same time.
+func IsOwn(r *http.Request) bool { return upstream.IsOwn(r) }
+
 // Gateway is the HTTP API in front of a model router: it checks the service key,
 // counts the request, answers what is its own (files, sessions), gives chat
 // requests their context, and hands everything else to the router.
@@ -86,7 +101,7 @@ type Gateway struct {
 	options  Options
 	keys     *keyring.Keyring
 	plans    map[string]Plan
-	models   *modelLengths
+	models   *upstream.Lengths
 	counts   *tokens.Cache
 	refusals refusals
 	cors     *cors // nil: browsers aren't told of origins
@@ -137,7 +152,7 @@ func New(o Options) (*Gateway, error) {
 	}
 	g := &Gateway{
 		options: o,
-		models:  newModelLengths(o.Context),
+		models:  upstream.NewLengths(o.Context.lengthOf, o.Context.DefaultLength),
 		counts:  tokens.NewCache(countedTexts),
 		cors:    newCORS(o.Origins),
 		plans:   plans,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
@@ -99,7 +100,7 @@ func (g *Gateway) readImport(w http.ResponseWriter, r *http.Request, id string) 
 	if in.limit, err = readLimit(r.URL.Query(), maxPage, DefaultPage); err != nil {
 		return in, err
 	}
-	body, err := g.readBody(w, r)
+	body, err := body.Read(w, r, g.options.MaxBody)
 	if err != nil {
 		return in, err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/tidwall/gjson"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/body"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -18,30 +20,30 @@ import (
 // allows.
 func (g *Gateway) passOn(w *replyWriter, r *http.Request, router http.Handler, who caller) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete || r.Method == http.MethodOptions {
-		return callRouter(router, w, r) // it calls no model
+		return upstream.Call(router, w, r) // it calls no model
 	}
 	if err := g.checkNamedModel(w, r, &who.plan); err != nil {
 		return err
 	}
 	if who.plan.TokensPerMonth == 0 {
-		return callRouter(router, w, r)
+		return upstream.Call(router, w, r)
 	}
 	if err := w.checkAllowance(&who.plan, w.used); err != nil {
 		return err
 	}
 	r.Header.Del("Accept-Encoding") // Go's transport asks for gzip itself, and unpacks it
-	reply := &usageReader{responseWriter: responseWriter{ResponseWriter: w}}
+	reply := &usageReader{Writer: upstream.Writer{ResponseWriter: w}}
 	month := thisMonth()
 	defer func() { // also where the reply broke off
 		u := reply.scanner.Usage()
 		g.use(r.Context(), who.scope, w.id, store.Used{Month: month, Tokens: int64(u.Prompt) + int64(u.Completion)})
 	}()
-	return callRouter(router, reply, r)
+	return upstream.Call(router, reply, r)
 }
 
 // usageReader reads the usage out of a reply that passes by.
 type usageReader struct {
-	responseWriter
+	upstream.Writer
 	scanner openai.UsageScanner
 	decided bool
 	reads   bool
@@ -55,7 +57,7 @@ func (u *usageReader) WriteHeader(status int) {
 		json := kind == "application/json" || strings.HasSuffix(kind, "+json")
 		u.decided, u.reads = true, status < 300 && (json || u.scanner.Events) && u.Header().Get("Content-Encoding") == ""
 	}
-	u.responseWriter.WriteHeader(status)
+	u.Writer.WriteHeader(status)
 }
 
 func (u *usageReader) Write(p []byte) (int, error) {
@@ -65,7 +67,7 @@ func (u *usageReader) Write(p []byte) (int, error) {
 	if u.reads {
 		u.scanner.Write(p)
 	}
-	return u.responseWriter.Write(p)
+	return u.Writer.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom. Without it the bytes would go past Write.
@@ -80,7 +82,7 @@ func (g *Gateway) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Pla
 	if len(p.Models) == 0 || r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	body, err := g.readBody(w, r)
+	body, err := body.Read(w, r, g.options.MaxBody)
 	if err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func (g *Gateway) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Pla
 			return err
 		}
 	}
-	setBody(r, body)
+	upstream.SetBody(r, body)
 	return nil
 }
 

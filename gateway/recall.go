@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/memory/recall"
@@ -24,7 +25,7 @@ const recallWait = time.Second
 
 // quotes finds the older messages of the session that the request is about.
 // Memory without them is better than no answer: a failure is logged, no more.
-func (g *Gateway) quotes(ctx context.Context, via func() *upstream, st *Stats, req *request, l *loaded, h *reconciled, a *prompt.Allocation) []prompt.Quote {
+func (g *Gateway) quotes(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled, a *prompt.Allocation) []prompt.Quote {
 	given := h.continues(req.chat.Messages) && h.Stored != nil && len(h.Stored.Recalled) > 0 && !g.options.Context.DisableRecall
 	if !given && a.Quotes == 0 {
 		return nil
@@ -49,7 +50,7 @@ func (g *Gateway) quotes(ctx context.Context, via func() *upstream, st *Stats, r
 }
 
 // recall searches the session.
-func (g *Gateway) recall(ctx context.Context, via func() *upstream, req *request, l *loaded, h *reconciled, a *prompt.Allocation) ([]store.MessageRef, error) {
+func (g *Gateway) recall(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled, a *prompt.Allocation) ([]store.MessageRef, error) {
 	user := req.chat.LastUser()
 	if user < 0 { // nowhere to quote anything
 		return nil, nil
@@ -74,7 +75,7 @@ const trained = 1
 
 // semantics is the way to recall by semantic similarity; nil where the embedder
 // isn't one for it. useRAG doesn't matter: that is about files.
-func (g *Gateway) semantics(via func() *upstream, req *request) *memory.Meaning {
+func (g *Gateway) semantics(via func() *upstream.Caller, req *request) *memory.Meaning {
 	e := g.options.Embedder
 	if e.Weight() < trained {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/openai"
@@ -30,7 +31,7 @@ func (g *Gateway) reindex(w http.ResponseWriter, r *http.Request, router http.Ha
 	defer context.AfterFunc(g.shared.stopping, cancel)()
 	g.shared.ingests.Add(1)
 	defer g.shared.ingests.Done()
-	n, err := g.knowledge.Reindex(ctx, newUpstream(r, router), who.scope, id)
+	n, err := g.knowledge.Reindex(ctx, upstream.New(r, router), who.scope, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrDeleted):
 		return noSuchFile(store.ErrNotFound, id)

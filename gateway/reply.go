@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -18,7 +19,7 @@ import (
 
 // replyWriter adds our headers to whatever reply is written.
 type replyWriter struct {
-	responseWriter
+	upstream.Writer
 	id          string // of the request
 	rate        store.Rate
 	counted     bool
@@ -36,10 +37,10 @@ type replyWriter struct {
 func (g *Gateway) newReplyWriter(w http.ResponseWriter, r *http.Request) *replyWriter {
 	id := g.options.RequestID(r.Context())
 	return &replyWriter{
-		responseWriter: responseWriter{ResponseWriter: w},
-		id:             id,
-		stats:          stats.Begun(id),
-		origin:         r.Header.Get("Origin"),
+		Writer: upstream.Writer{ResponseWriter: w},
+		id:     id,
+		stats:  stats.Begun(id),
+		origin: r.Header.Get("Origin"),
 	}
 }
 
@@ -94,7 +95,7 @@ func (w *replyWriter) WriteHeader(status int) {
 			header.Set("X-Ratelimit-Reset-Requests", w.rate.Reset.Round(time.Millisecond).String())
 		}
 	}
-	w.responseWriter.WriteHeader(status)
+	w.Writer.WriteHeader(status)
 }
 
 // replace answers with an error in place of the reply that begins here.
@@ -114,7 +115,7 @@ func (w *replyWriter) Write(p []byte) (int, error) {
 	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
-	return w.responseWriter.Write(p)
+	return w.Writer.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom, so that the server can hand a file or a
@@ -126,7 +127,7 @@ func (w *replyWriter) ReadFrom(r io.Reader) (int64, error) {
 	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
-	return w.responseWriter.ReadFrom(r)
+	return w.Writer.ReadFrom(r)
 }
 
 func writeError(w http.ResponseWriter, e *openai.Error) {

@@ -10,7 +10,9 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -20,12 +22,8 @@ import (
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, router http.Handler) {
 	rw := g.newReplyWriter(w, r)
 	rw.cors = g.cors
-	if r.Body != nil && r.Body != http.NoBody {
-		body := &clientBody{body: r.Body}
-		r.Body = body
-		defer body.release(w) // last: it may end the request's context
-	}
-	defer g.observe(rw, r) // panics pass through here
+	defer body.Guard(w, r)() // last: it may end the request's context
+	defer g.observe(rw, r)   // panics pass through here
 	err := g.serve(rw, r, router)
 	if err != nil {
 		g.fail(rw, r, err)
@@ -43,12 +41,6 @@ type caller struct {
 	planName   string
 	onOperator bool // the operator's router key stands for theirs
 }
-
-// Header names of ours, canonical.
-const (
-	headerServiceKey = "Servicekey"
-	headerPrefix     = "X-Backstory-"
-)
 
 func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) error {
 	route := g.routeOf(w, r)
@@ -89,7 +81,7 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 
 // authenticate checks both keys, and takes ours off the request.
 func (g *Gateway) authenticate(r *http.Request) (caller, error) {
-	key := r.Header.Get(headerServiceKey)
+	key := r.Header.Get(upstream.HeaderServiceKey)
 	if key == "" && g.options.RouterKey != "" {
 		return g.authenticateOne(r)
 	}
@@ -114,7 +106,7 @@ func (g *Gateway) authenticate(r *http.Request) (caller, error) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"Authorization holds a service key. It carries the model router's key; the service key goes into the header serviceKey.")
 	}
-	r.Header.Del(headerServiceKey)
+	r.Header.Del(upstream.HeaderServiceKey)
 	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan}, nil
 }
 
@@ -138,14 +130,14 @@ func (g *Gateway) lookup(ctx context.Context, key string) (store.Key, Plan, erro
 // takeHeaders takes our headers off a request and reads them.
 func takeHeaders(header http.Header) (openai.Extension, error) {
 	ext, err := openai.ExtensionFromHeader(func(name string) (string, bool) {
-		values := header[headerPrefix+name]
+		values := header[upstream.HeaderPrefix+name]
 		if len(values) == 0 {
 			return "", false
 		}
 		return values[0], true
 	})
 	for name := range header {
-		if strings.HasPrefix(name, headerPrefix) {
+		if strings.HasPrefix(name, upstream.HeaderPrefix) {
 			delete(header, name)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 )
 
 // sessionSource is a place in a request that may name its session: a path in
@@ -22,7 +24,7 @@ var headerName = regexp.MustCompile("^[-!#$%&'*+.^_`|~0-9A-Za-z]+$")
 
 // secretHeaders name who calls; what they hold is never kept as a name.
 var secretHeaders = map[string]bool{
-	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, headerServiceKey: true,
+	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, upstream.HeaderServiceKey: true,
 }
 
 func parseSessionSource(text string) (sessionSource, error) {
@@ -33,7 +35,7 @@ func parseSessionSource(text string) (sessionSource, error) {
 		return sessionSource{path: name}, nil
 	case kind == "header" && secretHeaders[canonical]:
 		return sessionSource{}, fmt.Errorf("session_from: the header %s holds a secret, which can't name a session", name)
-	case kind == "header" && strings.HasPrefix(canonical, headerPrefix):
+	case kind == "header" && strings.HasPrefix(canonical, upstream.HeaderPrefix):
 		return sessionSource{}, fmt.Errorf("session_from: the header %s is Backstory's own", name)
 	case kind == "header" && headerName.MatchString(name):
 		return sessionSource{header: canonical}, nil

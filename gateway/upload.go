@@ -15,6 +15,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/gateway/internal/body"
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/knowledge/extract"
@@ -69,7 +71,7 @@ func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Han
 		return err
 	}
 	in.content = nil // it may be large, and isn't needed any more
-	file.Status, err = g.ingest(r.Context(), newUpstream(r, router), who.scope, file.ID, prepared, work, wait.C)
+	file.Status, err = g.ingest(r.Context(), upstream.New(r, router), who.scope, file.ID, prepared, work, wait.C)
 	if err != nil {
 		return err
 	}
@@ -93,7 +95,7 @@ func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http
 		}
 		return err
 	}
-	via := newUpstream(r, router)
+	via := upstream.New(r, router)
 	go func() {
 		defer work.end()
 		p, err := prepared()
@@ -229,7 +231,7 @@ const (
 // readForm reads the form of an upload, and checks it.
 func (g *Gateway) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
 	const envelope = 1 << 20 // what a form takes beside the file
-	if err := openBody(w, r, maxFile+envelope); err != nil {
+	if err := body.Open(w, r, maxFile+envelope); err != nil {
 		return nil, err
 	}
 	parts, err := r.MultipartReader()
@@ -243,7 +245,7 @@ func (g *Gateway) readForm(w http.ResponseWriter, r *http.Request, maxFile int64
 			return in, in.check()
 		}
 		if err != nil {
-			return nil, bodyError(err)
+			return nil, body.Error(err)
 		}
 		if err := in.take(p, maxFile); err != nil {
 			return nil, err
@@ -259,7 +261,7 @@ func (in *form) take(p *multipart.Part, maxFile int64) error {
 	}
 	content, err := readField(p, most+1, in.expected)
 	if err != nil {
-		return bodyError(err)
+		return body.Error(err)
 	}
 	if int64(len(content)) > most {
 		return &openai.Error{

@@ -1,4 +1,6 @@
-package gateway
+// Package body reads the bodies of clients' requests, and keeps others from doing
+// so longer than they may.
+package body
 
 import (
 	"errors"
@@ -15,21 +17,22 @@ import (
 	"github.com/backstory-proxy/backstory/openai"
 )
 
-// readBody reads the whole body of a request, up to the limit.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// Read reads the whole body of a request, unpacked, of at most so many bytes. Its
+// error is one for the client.
+func Read(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	packed := r.Header.Get("Content-Encoding") != ""
-	if err := openBody(w, r, g.options.MaxBody); err != nil {
+	if err := Open(w, r, most); err != nil {
 		return nil, err
 	}
 	var body []byte
 	var err error
-	if n := r.ContentLength; n > 0 && n <= g.options.MaxBody && !packed {
+	if n := r.ContentLength; n > 0 && n <= most && !packed {
 		body = make([]byte, n)
 		_, err = io.ReadFull(r.Body, body)
 	} else {
 		body, err = io.ReadAll(r.Body)
 	}
-	return body, bodyError(err)
+	return body, Error(err)
 }
 
 // acceptedEncodings are the content codings that a body may come in. A client
@@ -40,9 +43,9 @@ const acceptedEncodings = "gzip, zstd"
 // (RFC 9659) is refused.
 const maxWindow = 8 << 20
 
-// openBody prepares the body of a request to be read: unpacked where it is
+// Open prepares the body of a request to be read: unpacked where it is
 // compressed, and bounded both packed and unpacked.
-func openBody(w http.ResponseWriter, r *http.Request, most int64) error {
+func Open(w http.ResponseWriter, r *http.Request, most int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	var plain io.Reader
 	switch encoding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ",")); encoding {
@@ -51,13 +54,13 @@ func openBody(w http.ResponseWriter, r *http.Request, most int64) error {
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(r.Body)
 		if err != nil {
-			return bodyError(err)
+			return Error(err)
 		}
 		plain = z
 	case "zstd":
 		z, err := zstd.NewReader(r.Body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
-			return bodyError(err)
+			return Error(err)
 		}
 		plain = z // with a concurrency of 1 there is nothing to close
 	default:
@@ -70,7 +73,7 @@ func openBody(w http.ResponseWriter, r *http.Request, most int64) error {
 	return nil
 }
 
-// clientBody is the body of a client's request as the handlers behind us get it.
+// Client is the body of a client's request as the handlers behind us get it.
 // The router's transport reads it in a goroutine of its own, which goes on when
 // the router has answered early.
 //
@@ -80,13 +83,24 @@ func openBody(w http.ResponseWriter, r *http.Request, most int64) error {
 // write a body could then write requests in the name of others, where connections
 // are shared. The proxy closes the body when the router answers before it has all
 // of it.
-type clientBody struct {
+type Client struct {
 	body    io.Reader
 	reading sync.Mutex // held by the Read in flight
 	ended   atomic.Bool
 }
 
-func (b *clientBody) Read(p []byte) (int, error) {
+// Guard puts a Client in the place of a request's body, where it has one. release
+// is its Release.
+func Guard(w http.ResponseWriter, r *http.Request) (release func()) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return func() {}
+	}
+	b := &Client{body: r.Body}
+	r.Body = b
+	return func() { b.Release(w) }
+}
+
+func (b *Client) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
 	if b.ended.Load() {
@@ -97,7 +111,7 @@ func (b *clientBody) Read(p []byte) (int, error) {
 
 // Close doesn't wait for a Read in flight: a client that is silent would keep the
 // transport from reporting that the router is gone.
-func (b *clientBody) Close() error {
+func (b *Client) Close() error {
 	b.ended.Store(true)
 	return nil
 }
@@ -107,14 +121,14 @@ func (b *clientBody) Close() error {
 // keeps its connection.
 const lastRead = 500 * time.Millisecond
 
-// release ends reading and returns when no Read is in flight. It is for the end
+// Release ends reading and returns when no Read is in flight. It is for the end
 // of the handler, after which a request's body may not be touched: Caddy then
 // reads from its own reader how much it was, for the access log.
 //
 // A Read that waits for a silent client is ended by a deadline. HTTP/2 and HTTP/3
 // keep that to the request. On HTTP/1 it is the connection's, which is closed after
 // the reply. Without the deadline, net/http would wait for the Read itself.
-func (b *clientBody) release(w http.ResponseWriter) {
+func (b *Client) Release(w http.ResponseWriter) {
 	b.ended.Store(true)
 	if b.reading.TryLock() {
 		b.reading.Unlock()
@@ -151,8 +165,8 @@ func closeAfterReply(w http.ResponseWriter) {
 	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
 }
 
-// bodyError says what an error of reading the body means.
-func bodyError(err error) error {
+// Error says what an error of reading the body means.
+func Error(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:

@@ -1,4 +1,4 @@
-package gateway
+package upstream
 
 import (
 	"context"
@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// modelsWait is how long a request waits for the router's list of models
-	// (contract, section 3).
+	// modelsWait is how long a request waits for the router's list of models.
 	modelsWait = time.Second
 	// modelsTimeout is how long the list may take to arrive for later ones.
 	modelsTimeout = 30 * time.Second
@@ -25,10 +24,11 @@ const (
 	modelsRetry = 10 * time.Second
 )
 
-// modelLengths knows the context length of each model: from the configuration,
+// Lengths knows the context length of each model: from the configuration,
 // else from the router's GET /models, which is asked on behalf of a caller.
-type modelLengths struct {
-	config ContextConfig
+type Lengths struct {
+	configured func(model string) int
+	unknown    int
 
 	mu      sync.Mutex
 	lengths map[string]int
@@ -37,14 +37,16 @@ type modelLengths struct {
 	since   time.Time     // when that began
 }
 
-func newModelLengths(config ContextConfig) *modelLengths {
-	return &modelLengths{config: config}
+// NewLengths makes one. configured is the length that the configuration gives a
+// model, 0 for none; unknown that of a model for which nobody gives one.
+func NewLengths(configured func(model string) int, unknown int) *Lengths {
+	return &Lengths{configured: configured, unknown: unknown}
 }
 
-// length is the model's context length in tokens. via is asked for the way to
-// the router before length returns, if at all.
-func (m *modelLengths) length(ctx context.Context, model string, via func() *upstream) int {
-	if n := m.config.lengthOf(model); n > 0 {
+// Of is the model's context length in tokens. via is asked for the way to
+// the router before Of returns, if at all.
+func (m *Lengths) Of(ctx context.Context, model string, via func() *Caller) int {
+	if n := m.configured(model); n > 0 {
 		return n
 	}
 	m.mu.Lock()
@@ -69,11 +71,11 @@ func (m *modelLengths) length(ctx context.Context, model string, via func() *ups
 	if n := m.lengths[model]; n > 0 {
 		return n
 	}
-	return m.config.DefaultLength
+	return m.unknown
 }
 
 // ask gets the list. It outlives the request that it began with.
-func (m *modelLengths) ask(via embed.Caller) {
+func (m *Lengths) ask(via embed.Caller) {
 	lengths, err := fetchLengths(via)
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,6 @@
-package gateway
+// Package upstream is the way to the model router: the http.Handler that leads
+// there, what it is given to write to, and requests of the gateway's own.
+package upstream
 
 import (
 	"bytes"
@@ -13,24 +15,30 @@ import (
 	"github.com/backstory-proxy/backstory/embed"
 )
 
-// upstream reaches the model router for our own needs, through the handlers
+// Header names of ours, canonical. None of them ever goes upstream.
+const (
+	HeaderServiceKey = "Servicekey"
+	HeaderPrefix     = "X-Backstory-"
+)
+
+// Caller reaches the model router for our own needs, through the handlers
 // behind us, with the credentials of a request. Each call is a request of its
 // own, with the headers and the path from before anything was rewritten.
-type upstream struct {
+type Caller struct {
 	request *http.Request // as it came; only read
 	router  http.Handler
 }
 
-// newUpstream copies what it needs of r, which goes its own way afterwards.
+// New copies what it needs of r, which goes its own way afterwards.
 // Calls may outlive r.
-func newUpstream(r *http.Request, router http.Handler) *upstream {
+func New(r *http.Request, router http.Handler) *Caller {
 	c := r.Clone(context.WithoutCancel(r.Context()))
 	for name := range c.Header {
-		if bodyHeader[name] || strings.HasPrefix(name, headerPrefix) {
+		if bodyHeader[name] || strings.HasPrefix(name, HeaderPrefix) {
 			delete(c.Header, name)
 		}
 	}
-	return &upstream{request: c, router: router}
+	return &Caller{request: c, router: router}
 }
 
 // bodyHeader are headers that belong to the body, or to the connection.
@@ -38,7 +46,7 @@ var bodyHeader = map[string]bool{
 	"Accept": true, "Accept-Encoding": true, "Connection": true, "Content-Encoding": true,
 	"Content-Length": true, "Content-Type": true, "Expect": true, "Te": true, "Trailer": true,
 	"Transfer-Encoding": true, "Upgrade": true, "X-Stainless-Retry-Count": true,
-	headerServiceKey: true,
+	HeaderServiceKey: true,
 }
 
 // maxUpstreamReply bounds a reply that is read whole: 2,048 vectors of 3,072
@@ -46,7 +54,7 @@ var bodyHeader = map[string]bool{
 const maxUpstreamReply = 64 << 20
 
 // Call sends a request and reads the whole reply. It implements embed.Caller.
-func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (reply embed.Reply, err error) {
+func (u *Caller) Call(ctx context.Context, method, path string, body []byte) (reply embed.Reply, err error) {
 	r := u.request.Clone(withValuesOf(ctx, u.request.Context()))
 	r.Method, r.RequestURI = method, path
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery = path, "", ""
@@ -54,7 +62,7 @@ func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (
 	r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, 0, nil
 	if len(body) > 0 {
 		r.Header.Set("Content-Type", "application/json")
-		setBody(r, body)
+		SetBody(r, body)
 	}
 	w := &recorder{header: http.Header{}}
 
@@ -68,8 +76,8 @@ func (u *upstream) Call(ctx context.Context, method, path string, body []byte) (
 			}
 		}
 	}()
-	if err := callRouter(u.router, w, r); err != nil {
-		var e *RouterError
+	if err := Call(u.router, w, r); err != nil {
+		var e *Error
 		if errors.As(err, &e) && e.Status > 0 {
 			return reply, fmt.Errorf("the model router can't be reached (status %d): %w", e.Status, e.Err)
 		}
@@ -92,7 +100,7 @@ type valuesOf struct {
 type ownRequest struct{}
 
 // IsOwn reports whether a request that the router's handler is given is one of
-// the Gateway's own, such as for vectors, on behalf of a client's: it carries
+// the gateway's own, such as for vectors, on behalf of a client's: it carries
 // the client's headers, and the context values of the client's request, which
 // may be under way at the same time.
 func IsOwn(r *http.Request) bool { own, _ := r.Context().Value(ownRequest{}).(bool); return own }
@@ -109,8 +117,8 @@ func (c valuesOf) Value(key any) any {
 	return c.values.Value(key)
 }
 
-// setBody gives a request a new body.
-func setBody(r *http.Request, body []byte) {
+// SetBody gives a request a new body.
+func SetBody(r *http.Request, body []byte) {
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	r.ContentLength = int64(len(body))
@@ -154,6 +162,6 @@ func (w *recorder) Flush() {}
 
 // Interface guards
 var (
-	_ embed.Caller = (*upstream)(nil)
+	_ embed.Caller = (*Caller)(nil)
 	_ http.Flusher = (*recorder)(nil)
 )

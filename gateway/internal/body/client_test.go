@@ -1,4 +1,4 @@
-package gateway
+package body
 
 import (
 	"bufio"
@@ -40,7 +40,7 @@ func hastily(t *testing.T, duplex bool) http.HandlerFunc {
 			_ = http.NewResponseController(w).EnableFullDuplex()
 		}
 		watched := &watchedBody{Reader: r.Body, begun: make(chan struct{}, 10)}
-		body := &clientBody{body: watched}
+		body := &Client{body: watched}
 		read := make(chan error, 1)
 		go func() {
 			_, err := io.Copy(io.Discard, body)
@@ -54,7 +54,7 @@ func hastily(t *testing.T, duplex bool) http.HandlerFunc {
 			_ = http.NewResponseController(w).Flush()
 		}
 		_ = body.Close()
-		body.release(w)
+		body.Release(w)
 		if n := watched.ended.Load(); n != 2 {
 			t.Errorf("%d reads have ended; want 2", n)
 		}
@@ -132,7 +132,7 @@ func TestASilentClientGetsTheReply(t *testing.T) {
 func TestABodyInFlightIsReadToTheEndOfThatRead(t *testing.T) {
 	r, w := io.Pipe()
 	watched := &watchedBody{Reader: r, begun: make(chan struct{}, 10)}
-	body := &clientBody{body: watched}
+	body := &Client{body: watched}
 	got := make(chan string, 1)
 	go func() {
 		all, _ := io.ReadAll(body)
@@ -141,7 +141,7 @@ func TestABodyInFlightIsReadToTheEndOfThatRead(t *testing.T) {
 	<-watched.begun
 	go func() { _, _ = io.WriteString(w, "on its way") }()
 	reply := httptest.NewRecorder()
-	body.release(reply)
+	body.Release(reply)
 	if s := <-got; s != "on its way" || watched.ended.Load() != 1 {
 		t.Errorf("read %q in %d reads", s, watched.ended.Load())
 	}

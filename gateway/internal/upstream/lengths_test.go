@@ -1,4 +1,4 @@
-package gateway
+package upstream
 
 import (
 	"fmt"
@@ -17,9 +17,9 @@ type listing struct {
 	takes  time.Duration // until it answers
 }
 
-func (l *listing) via() *upstream {
+func (l *listing) via() *Caller {
 	r := httptest.NewRequest("POST", "/chat/completions", nil)
-	return newUpstream(r, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	return New(r, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		l.asked++
 		time.Sleep(l.takes)
 		if l.length == 0 {
@@ -30,10 +30,8 @@ func (l *listing) via() *upstream {
 	}))
 }
 
-func newTestLengths() *modelLengths {
-	var config ContextConfig
-	config.setDefaults()
-	return newModelLengths(config)
+func newTestLengths() *Lengths {
+	return NewLengths(func(string) int { return 0 }, 8192)
 }
 
 func TestTheListOfModelsIsRefreshedBehindTheBackOfRequests(t *testing.T) {
@@ -42,7 +40,7 @@ func TestTheListOfModelsIsRefreshedBehindTheBackOfRequests(t *testing.T) {
 		get := func(want, asked int, within time.Duration) {
 			t.Helper()
 			began := time.Now()
-			n := m.length(t.Context(), "a/b", router.via)
+			n := m.Of(t.Context(), "a/b", router.via)
 			if n != want || time.Since(began) != within {
 				t.Errorf("%d after %v, want %d after %v", n, time.Since(began), want, within)
 			}
@@ -77,7 +75,7 @@ func TestARouterThatDoesNotTellInTimeHoldsUpNobodyForLong(t *testing.T) {
 			within time.Duration
 		}{{8192, modelsWait}, {8192, 0}, {4000, 0}} {
 			began := time.Now()
-			if n := m.length(t.Context(), "a/b", router.via); n != want.length || time.Since(began) != want.within {
+			if n := m.Of(t.Context(), "a/b", router.via); n != want.length || time.Since(began) != want.within {
 				t.Errorf("request %d: %d after %v, want %d after %v", i, n, time.Since(began), want.length, want.within)
 			}
 			if i == 1 {
