@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/openai"
@@ -80,16 +79,9 @@ func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, scope s
 // appendLines writes the messages of an exchange.
 func appendLines(to *bytes.Buffer, e *store.Exchange) error {
 	for i := range e.Messages {
-		m := &e.Messages[i]
-		line := append([]byte(`{"created_at":`), seconds(e.SaidAt(i))...)
-		gjson.ParseBytes(m.JSON).ForEach(func(key, v gjson.Result) bool {
-			if key.String() != "created_at" {
-				line = append(append(append(append(line, ','), key.Raw...), ':'), v.Raw...)
-			}
-			return true
-		})
+		line := openai.Lead(e.Messages[i].JSON, `"created_at":`+seconds(e.SaidAt(i)), "created_at")
 		// A message may have come in several lines.
-		if err := json.Compact(to, append(line, '}')); err != nil {
+		if err := json.Compact(to, line); err != nil {
 			return err
 		}
 		to.WriteByte('\n')

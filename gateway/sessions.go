@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/tidwall/gjson"
-
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -36,18 +34,9 @@ type sessionMessage struct {
 // does with the messages of a stored completion. Where a message has members of
 // these names itself, ours stand.
 func (m sessionMessage) MarshalJSON() ([]byte, error) {
-	b := fmt.Appendf(nil, `{"id":%q,"object":%q,"created_at":%d`, m.ID, openai.MessageObject, m.Created)
-	gjson.ParseBytes(m.Said).ForEach(func(key, v gjson.Result) bool {
-		switch key.String() {
-		case "id", "object", "created_at":
-		default:
-			b = append(append(b, ','), key.Raw...)
-			b = append(append(b, ':'), v.Raw...)
-		}
-		return true
-	})
+	ours := fmt.Sprintf(`"id":%q,"object":%q,"created_at":%d`, m.ID, openai.MessageObject, m.Created)
 	// A message is kept as it came, but a list that isn't UTF-8 can't be read.
-	return bytes.ToValidUTF8(append(b, '}'), []byte("\ufffd")), nil
+	return bytes.ToValidUTF8(openai.Lead(m.Said, ours, "id", "object", "created_at"), []byte("\ufffd")), nil
 }
 
 const (

@@ -181,3 +181,13 @@ func less(object gjson.Result, dropped func(name string, v gjson.Result) bool) [
 	})
 	return append(b, '}')
 }
+
+// Lead is an object with members ahead of its own: members is their JSON, without
+// braces. Where the object has members of the names itself, those ahead stand.
+func Lead(object []byte, members string, names ...string) []byte {
+	rest := less(gjson.ParseBytes(object), func(name string, _ gjson.Result) bool { return slices.Contains(names, name) })
+	if string(rest) == "{}" {
+		return []byte("{" + members + "}")
+	}
+	return append([]byte("{"+members+","), rest[1:]...)
+}

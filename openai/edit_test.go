@@ -270,3 +270,13 @@ func FuzzUpstream(f *testing.F) {
 		}
 	})
 }
+
+func TestLead(t *testing.T) {
+	for in, want := range map[string]string{
+		`{}`: `{"id":1}`, `{"id":2}`: `{"id":1}`, `{ "a" : [1, 2],"id":3,"b":"é" }`: `{"id":1,"a":[1, 2],"b":"é"}`, `{"i\u0064":2,"c":0}`: `{"id":1,"c":0}`,
+	} {
+		if got := string(openai.Lead([]byte(in), `"id":1`, "id")); got != want {
+			t.Errorf("%s became %s, want %s", in, got, want)
+		}
+	}
+}

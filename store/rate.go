@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RateWindow is the span over which requests are counted (contract, section 4).
+// RateWindow is the span over which requests are counted.
 const RateWindow = time.Minute
 
 // Rate is what the count of a tenant's requests came to.
