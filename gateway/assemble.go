@@ -34,14 +34,13 @@ func (g *Gateway) assemble(ctx context.Context, via func() *upstream.Caller, st 
 	if !req.remembers() && !l.searches(req) {
 		return p, nil
 	}
-	continues := h.continues(req.chat.Messages)
 	var rag openai.RAGMetadata
 	var search sync.WaitGroup
 	var failed error
 	if rag.Enabled = l.searches(req); rag.Enabled {
 		st.Begin(stats.Search)
 		search.Go(func() {
-			if continues {
+			if h.continues {
 				p.found, failed = g.givenChunks(ctx, req, h)
 			} else {
 				p.found, failed = g.searchChunks(ctx, via, req, &rag)
@@ -49,7 +48,7 @@ func (g *Gateway) assemble(ctx context.Context, via func() *upstream.Caller, st 
 			st.End(stats.Search)
 		})
 	}
-	allocation := prompt.Allocate(g.promptInput(ctx, via, req, l, h, continues))
+	allocation := prompt.Allocate(g.promptInput(ctx, via, req, l, h))
 	quotes := g.quotes(ctx, via, st, req, l, h, &allocation)
 	search.Wait()
 	if failed != nil {
@@ -66,7 +65,7 @@ func (g *Gateway) assemble(ctx context.Context, via func() *upstream.Caller, st 
 }
 
 // promptInput is what package prompt is told of a request and its session.
-func (g *Gateway) promptInput(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled, continues bool) prompt.Input {
+func (g *Gateway) promptInput(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled) prompt.Input {
 	c := g.counter(req.model)
 	in := prompt.Input{
 		Limits: prompt.Limits{
@@ -82,7 +81,7 @@ func (g *Gateway) promptInput(ctx context.Context, via func() *upstream.Caller, 
 		Older:     h.older,
 		Recalls:   req.remembers() && !g.options.Context.DisableRecall,
 		Searches:  l.searches(req),
-		Continues: continues,
+		Continues: h.continues,
 		Quoted:    h.Stored != nil && len(h.Stored.Recalled) > 0,
 	}
 	if req.chat.MaxTokens > 0 {

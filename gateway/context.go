@@ -9,7 +9,7 @@ import (
 type ContextConfig struct {
 	// The most that is added to a request. Default: 8000.
 	MaxAddedTokens int `json:"max_added_tokens,omitempty"`
-	// The most of it that passages of files take. Default: 2000.
+	// The most of it that chunks of files take. Default: 2000.
 	MaxFileTokens int `json:"max_file_tokens,omitempty"`
 	// The room left for the answer where a request names none. Default: 1024.
 	Reserve int `json:"reserve,omitempty"`

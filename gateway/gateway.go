@@ -124,7 +124,6 @@ type Gateway struct {
 const (
 	defaultMaxBody = 64 << 20
 	defaultMaxFile = 100 << 20
-	// Many clients give up on an upload after 30 s.
 	defaultUploadWait = 25 * time.Second
 )
 

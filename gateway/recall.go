@@ -26,15 +26,14 @@ const recallWait = time.Second
 // quotes finds the older messages of the session that the request is about.
 // Memory without them is better than no answer: a failure is logged, no more.
 func (g *Gateway) quotes(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled, a *prompt.Allocation) []prompt.Quote {
-	given := h.continues(req.chat.Messages) && h.Stored != nil && len(h.Stored.Recalled) > 0 && !g.options.Context.DisableRecall
-	if !given && a.Quotes == 0 {
+	if !a.Resumes() && a.Quotes == 0 {
 		return nil
 	}
 	st.Begin(stats.Recall)
 	defer st.End(stats.Recall)
 	var refs []store.MessageRef
 	var err error
-	if given {
+	if a.Resumes() {
 		refs = h.Stored.Recalled
 	} else {
 		refs, err = g.recall(ctx, via, req, l, h, a)

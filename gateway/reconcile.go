@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/backstory-proxy/backstory/memory"
-	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -16,6 +15,9 @@ type reconciled struct {
 	memory.View
 	said  []memory.Said
 	older bool // the session goes back beyond what the View shows
+	// continues says that the request brings the results of tools to an exchange
+	// under way. It is given what that one was given; no new search is made.
+	continues bool
 }
 
 // reconcile finds what the request resends of the session. That is nearly always
@@ -28,6 +30,9 @@ func (g *Gateway) reconcile(ctx context.Context, req *request, l *loaded) (*reco
 	}
 	said, now := memory.Conversation(req.chat.Messages), time.Now()
 	h := &reconciled{View: memory.Look(l.Tail, said, req.retried, now), said: said, older: hasOlder(l.Tail, l.asked)}
+	if n := len(said); n > 0 {
+		h.continues = req.chat.Messages[said[n-1].Index].ToolResult()
+	}
 	if h.Unseen == 0 || !h.older {
 		return h, nil
 	}
@@ -58,11 +63,4 @@ func hasOlder(tail []store.Exchange, asked store.GatherRequest) bool {
 		messages += len(tail[extra+i].Messages)
 	}
 	return n >= asked.Tokens && messages >= asked.Messages
-}
-
-// continues reports whether the request brings the results of tools to an
-// exchange under way. It is given what that one was given; no new search is made.
-func (h *reconciled) continues(messages []openai.Message) bool {
-	n := len(h.said)
-	return n > 0 && messages[h.said[n-1].Index].ToolResult()
 }

@@ -224,7 +224,7 @@ func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 const (
 	// maxField bounds the other fields of an upload's form, in bytes.
 	maxField = 1 << 10
-	// maxFileName is what file systems allow. The name goes with every passage.
+	// maxFileName is what file systems allow. The name goes with every chunk.
 	maxFileName = 255
 )
 

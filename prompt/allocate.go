@@ -35,6 +35,10 @@ func Allocate(in Input) Allocation {
 	return a
 }
 
+// Resumes reports whether the request continues an exchange whose first request
+// was given quotes: it is given them again.
+func (a *Allocation) Resumes() bool { return a.in.Recalls && a.in.Continues && a.in.Quoted }
+
 // place decides which exchanges stand in place. spare is what quotes are known to
 // leave of the history's share, which the newest exchanges then get.
 func (a *Allocation) place(spare int) {

@@ -25,7 +25,7 @@ const (
 
 // Data that is sent inline costs tokens by what is in it, which isn't known
 // here. It is weighed by its bytes, for a session of documents or recordings
-// would otherwise be supplied whole: a PDF of 1 MB has some ten pages, about
+// would otherwise be included whole: a PDF of 1 MB has some ten pages, about
 // 5,000 tokens; a minute of sound as WAV has 4 MB, and an image of 4 MB is cut
 // down before it is looked at.
 const (

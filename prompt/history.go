@@ -1,10 +1,10 @@
 package prompt
 
-// kept is how many of the newest exchanges are supplied wherever they fit beside
+// kept is how many of the newest exchanges stand wherever they fit beside
 // what is reserved for older messages.
 const kept = 2
 
-// first is the index of the oldest exchange that is supplied within share
+// first is the index of the oldest exchange that is included within share
 // tokens; the kept ones may take up to most.
 //
 // The cut moves in steps. Where the session no longer fits, it stands at a
@@ -34,7 +34,7 @@ func first(earlier []Earlier, share, most int) int {
 	return i
 }
 
-// cutAt is the place in the session before which nothing is supplied.
+// cutAt is the place in the session before which nothing is included.
 func cutAt(end, share int64) int64 {
 	if end <= share {
 		return 0

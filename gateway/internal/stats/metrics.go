@@ -24,15 +24,15 @@ var (
 		},
 	}, []string{"stage"})
 	addedTokens = CounterVec("added_tokens_total",
-		"Tokens that were added to prompts, as estimated, by source: earlier messages, or passages of files.",
+		"Tokens that were added to prompts, as estimated, by source: earlier messages, or chunks of files.",
 		"plan", "source")
 	billedTokens = CounterVec("billed_tokens_total",
 		"Tokens that the router says it billed, of the replies that are read: those with a session or with files.",
 		"plan", "kind")
 	includedMessages = CounterVec("included_messages_total", "Earlier messages that were added to prompts.", "plan")
-	includedChunks   = CounterVec("included_chunks_total", "Passages of files that were added to prompts.", "plan")
+	includedChunks   = CounterVec("included_chunks_total", "Chunks of files that were added to prompts.", "plan")
 	truncatedPrompts = CounterVec("truncated_prompts_total",
-		"Prompts from which earlier messages or passages were left out to fit.", "plan")
+		"Prompts from which earlier messages or chunks were left out to fit.", "plan")
 	cacheLookups = CounterVec("cache_lookups_total",
 		"What was looked up in caches: service keys, the ends of sessions, token counts of long texts.", "cache", "result")
 	storeErrors = CounterVec("store_errors_total",
