@@ -122,8 +122,8 @@ type Gateway struct {
 
 // The defaults of Options.
 const (
-	defaultMaxBody = 64 << 20
-	defaultMaxFile = 100 << 20
+	defaultMaxBody    = 64 << 20
+	defaultMaxFile    = 100 << 20
 	defaultUploadWait = 25 * time.Second
 )
 
