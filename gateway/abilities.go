@@ -61,7 +61,7 @@ func (g *Gateway) CheckStore(s *Shared) error {
 	if _, counts := s.Store.(store.Usage); counts {
 		return nil
 	}
-	for name, p := range g.plans {
+	for name, p := range g.gate.plans {
 		if p.TokensPerMonth > 0 {
 			return fmt.Errorf("plan %s has tokens_per_month, and the store doesn't count tokens", name)
 		}

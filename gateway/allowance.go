@@ -31,13 +31,13 @@ func (w *replyWriter) checkAllowance(p *Plan, used int64) error {
 
 // use counts tokens. A failure is logged, and costs the operator that much: the
 // client has its answer.
-func (g *Gateway) use(ctx context.Context, scope store.Scope, id string, u store.Used) {
+func (ca *chatAPI) use(ctx context.Context, scope store.Scope, id string, u store.Used) {
 	if u.Tokens < 1 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	if err := g.shared.AddUsage(ctx, scope, u); err != nil {
-		g.logger.Error("tokens were not counted", zap.String("request_id", id), zap.Int64("tokens", u.Tokens), zap.Error(err))
+	if err := ca.shared.AddUsage(ctx, scope, u); err != nil {
+		ca.logger.Error("tokens were not counted", zap.String("request_id", id), zap.Int64("tokens", u.Tokens), zap.Error(err))
 	}
 }

@@ -28,7 +28,7 @@ const maxChunks = 20
 
 // assemble has package prompt decide what goes into the prompt, and brings it what
 // that takes. via gives the way to the router, which most requests don't need.
-func (g *Gateway) assemble(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
+func (ca *chatAPI) assemble(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
 	p := &assembled{}
 	p.edit.IncludeUsage = req.month != 0 && req.chat.Stream && !req.chat.IncludeUsage
 	if !req.remembers() && !l.searches(req) {
@@ -41,15 +41,15 @@ func (g *Gateway) assemble(ctx context.Context, via func() *upstream.Caller, st 
 		st.Begin(stats.Search)
 		search.Go(func() {
 			if h.continues {
-				p.found, failed = g.givenChunks(ctx, req, h)
+				p.found, failed = ca.givenChunks(ctx, req, h)
 			} else {
-				p.found, failed = g.searchChunks(ctx, via, req, &rag)
+				p.found, failed = ca.searchChunks(ctx, via, req, &rag)
 			}
 			st.End(stats.Search)
 		})
 	}
-	allocation := prompt.Allocate(g.promptInput(ctx, via, req, l, h))
-	quotes := g.quotes(ctx, via, st, req, l, h, &allocation)
+	allocation := prompt.Allocate(ca.promptInput(ctx, via, req, l, h))
+	quotes := ca.quotes(ctx, via, st, req, l, h, &allocation)
 	search.Wait()
 	if failed != nil {
 		return nil, failed
@@ -65,21 +65,21 @@ func (g *Gateway) assemble(ctx context.Context, via func() *upstream.Caller, st 
 }
 
 // promptInput is what package prompt is told of a request and its session.
-func (g *Gateway) promptInput(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled) prompt.Input {
-	c := g.counter(req.model)
+func (ca *chatAPI) promptInput(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled) prompt.Input {
+	c := ca.counter(req.model)
 	in := prompt.Input{
 		Limits: prompt.Limits{
-			Context: g.models.Of(ctx, req.chat.Model, via),
-			Answer:  g.options.Context.Reserve,
-			Added:   g.options.Context.MaxAddedTokens,
-			Chunks:  g.options.Context.MaxFileTokens,
+			Context: ca.models.Of(ctx, req.chat.Model, via),
+			Answer:  ca.options.Context.Reserve,
+			Added:   ca.options.Context.MaxAddedTokens,
+			Chunks:  ca.options.Context.MaxFileTokens,
 		},
 		Model:     req.model,
 		Request:   c.request(req.chat),
 		Earlier:   h.earlier(c),
 		Messages:  func(i int) []recall.Ref { return h.messages(i, l.Tail) },
 		Older:     h.older,
-		Recalls:   req.remembers() && !g.options.Context.DisableRecall,
+		Recalls:   req.remembers() && !ca.options.Context.DisableRecall,
 		Searches:  l.searches(req),
 		Continues: h.continues,
 		Quoted:    h.Stored != nil && len(h.Stored.Recalled) > 0,
@@ -114,7 +114,7 @@ func (h *reconciled) earlier(c counter) []prompt.Earlier {
 }
 
 // searchChunks finds what the files say.
-func (g *Gateway) searchChunks(ctx context.Context, via func() *upstream.Caller, req *request, rag *openai.RAGMetadata) ([]prompt.Chunk, error) {
+func (ca *chatAPI) searchChunks(ctx context.Context, via func() *upstream.Caller, req *request, rag *openai.RAGMetadata) ([]prompt.Chunk, error) {
 	user := req.chat.LastUser()
 	if user < 0 { // nowhere to quote anything
 		return nil, nil
@@ -122,7 +122,7 @@ func (g *Gateway) searchChunks(ctx context.Context, via func() *upstream.Caller,
 	if rag.Query = req.chat.RAGQuery; rag.Query == "" {
 		rag.Query = req.chat.Messages[user].Text()
 	}
-	result, err := g.knowledge.Search(ctx, via(), req.caller.scope, rag.Query, maxChunks)
+	result, err := ca.knowledge.Search(ctx, via(), req.caller.scope, rag.Query, maxChunks)
 	if err != nil {
 		return nil, &unavailable{err}
 	}
@@ -132,11 +132,11 @@ func (g *Gateway) searchChunks(ctx context.Context, via func() *upstream.Caller,
 
 // givenChunks are those that the user message of an exchange under way was sent
 // with, as far as the files are still there.
-func (g *Gateway) givenChunks(ctx context.Context, req *request, h *reconciled) ([]prompt.Chunk, error) {
+func (ca *chatAPI) givenChunks(ctx context.Context, req *request, h *reconciled) ([]prompt.Chunk, error) {
 	if h.Stored == nil || len(h.Stored.Passages) == 0 {
 		return nil, nil
 	}
-	hits, err := g.shared.Chunks(ctx, req.caller.scope, h.Stored.Passages)
+	hits, err := ca.shared.Chunks(ctx, req.caller.scope, h.Stored.Passages)
 	if err != nil {
 		return nil, &unavailable{err}
 	}

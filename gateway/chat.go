@@ -3,18 +3,32 @@ package gateway
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
+	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 	"github.com/backstory-proxy/backstory/tokens"
 )
+
+// chatAPI answers chat requests, previews them, and passes on what isn't ours.
+type chatAPI struct {
+	options   *Options
+	gate      *gate
+	shared    *Shared
+	knowledge *knowledge.Service
+	models    *upstream.Lengths
+	counts    *tokens.Cache
+	sources   []sessionSource // of names of sessions
+	logger    *zap.Logger
+}
 
 // chat answers a chat request, or previews it. Its way is a row of stages, each of
 // which returns a value that no later one changes:
@@ -27,36 +41,36 @@ import (
 //	commit                 what is saved before the client sees the end of it
 //
 // A preview ends behind assemble.
-func (g *Gateway) chat(w *replyWriter, r *http.Request, router http.Handler, who caller, ext openai.Extension) error {
-	ctx := r.Context()
-	req, err := g.parse(w, r, who, ext)
+func (ca *chatAPI) chat(c call) error {
+	w, r, ctx := c.w, c.r, c.r.Context()
+	req, err := ca.parse(&c)
 	if err != nil {
 		// The request counts all the same, and its headers say so.
-		return errors.Join(g.count(w, r, who), err)
+		return errors.Join(ca.gate.count(w, r, c.who), err)
 	}
-	session, err := g.load(ctx, w, req)
+	session, err := ca.load(ctx, w, req)
 	if err != nil {
 		return err
 	}
-	history, err := g.reconcile(ctx, req, session)
+	history, err := ca.reconcile(ctx, req, session)
 	if err != nil {
 		return err
 	}
-	via := sync.OnceValue(func() *upstream.Caller { return upstream.New(r, router) })
-	prompt, err := g.assemble(ctx, via, &w.stats, req, session, history)
+	via := sync.OnceValue(func() *upstream.Caller { return upstream.New(r, c.router) })
+	prompt, err := ca.assemble(ctx, via, &w.stats, req, session, history)
 	if err != nil {
 		return err
 	}
 	if req.preview {
-		return g.answerPreview(w, req, session, history, prompt)
+		return ca.answerPreview(w, req, session, history, prompt)
 	}
 	upstream.SetBody(r, req.chat.Upstream(prompt.edit))
 	if prompt.meta == nil && req.month == 0 {
 		// Nothing to add and nothing to keep: the reply is the router's.
 		w.stats.Begin(stats.Router)
-		return upstream.Call(router, w, r)
+		return upstream.Call(c.router, w, r)
 	}
-	return g.forward(w, r, router, prompt.meta, &exchange{g, &w.stats, req, session, history, prompt})
+	return ca.forward(w, r, c.router, prompt.meta, &exchange{ca, &w.stats, req, session, history, prompt})
 }
 
 // request is a chat request, read and checked.
@@ -73,14 +87,15 @@ type request struct {
 }
 
 // parse reads and checks a request.
-func (g *Gateway) parse(w *replyWriter, r *http.Request, who caller, ext openai.Extension) (*request, error) {
-	body, err := body.Read(w, r, g.options.MaxBody)
+func (ca *chatAPI) parse(c *call) (*request, error) {
+	w, r, who, ext := c.w, c.r, c.who, c.extension
+	body, err := body.Read(w, r, ca.options.MaxBody)
 	if err != nil {
 		return nil, err
 	}
-	opts := openai.ParseOptions{Extension: ext, BareModels: g.options.BareModels}
+	opts := openai.ParseOptions{Extension: ext, BareModels: ca.options.BareModels}
 	if ext.SessionID == "" {
-		opts.Session = g.sessionFrom(r.Header)
+		opts.Session = ca.sessionFrom(r.Header)
 	}
 	chat, err := openai.ParseChat(body, opts)
 	if err != nil {
@@ -90,7 +105,7 @@ func (g *Gateway) parse(w *replyWriter, r *http.Request, who caller, ext openai.
 		return nil, err
 	}
 	w.stats.Model, w.stats.Session = chat.Model, chat.SessionID
-	req := &request{id: w.id, caller: who, chat: chat, model: g.modelFor(chat.Model), preview: r.URL.Path == previewPath}
+	req := &request{id: w.id, caller: who, chat: chat, model: ca.modelFor(chat.Model), preview: r.URL.Path == previewPath}
 	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	req.retried = retries > 0
 	if who.plan.TokensPerMonth > 0 {
@@ -114,26 +129,26 @@ type loaded struct {
 
 // load asks the store, in one trip, and refuses a request for which there is no
 // rate or allowance left.
-func (g *Gateway) load(ctx context.Context, w *replyWriter, req *request) (*loaded, error) {
-	if err := g.shared.catchUp(ctx, req.caller.scope, req.chat.SessionID); err != nil {
+func (ca *chatAPI) load(ctx context.Context, w *replyWriter, req *request) (*loaded, error) {
+	if err := ca.shared.catchUp(ctx, req.caller.scope, req.chat.SessionID); err != nil {
 		return nil, err
 	}
 	l := &loaded{asked: store.GatherRequest{
 		Scope:    req.caller.scope,
 		Limit:    req.caller.plan.RequestsPerMinute,
 		Session:  req.chat.SessionID,
-		Tokens:   g.options.Context.MaxAddedTokens,
+		Tokens:   ca.options.Context.MaxAddedTokens,
 		Messages: resent(req.chat.Messages),
 		Month:    req.month,
 	}}
 	w.stats.Begin(stats.Gather)
 	var err error
-	l.Gathered, err = g.shared.Gather(ctx, l.asked)
+	l.Gathered, err = ca.shared.Gather(ctx, l.asked)
 	l.at = w.stats.End(stats.Gather)
 	if err != nil {
 		return nil, &unavailable{err}
 	}
-	if err := g.admit(w, req.caller, l.Rate); err != nil {
+	if err := ca.gate.admit(w, req.caller, l.Rate); err != nil {
 		return nil, err
 	}
 	if req.remembers() {

@@ -27,7 +27,7 @@ var errTooLarge = errors.New("the reply was too large to be kept")
 // exchange is a request that waits for its reply, with all that it takes to save
 // both.
 type exchange struct {
-	gateway *Gateway
+	api     *chatAPI
 	stats   *Stats
 	req     *request
 	loaded  *loaded
@@ -48,7 +48,7 @@ func (x *exchange) commit(ctx context.Context, reply *openai.Reply, closed bool)
 	x.stats.End(stats.Save)
 	if err != nil {
 		stats.SaveError.Inc()
-		x.gateway.logger.Error("the exchange was not saved", zap.String("request_id", x.req.id), zap.Error(err))
+		x.api.logger.Error("the exchange was not saved", zap.String("request_id", x.req.id), zap.Error(err))
 	}
 	return err == nil
 }
@@ -60,7 +60,7 @@ func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) e
 	}
 	turn := memory.Turn{
 		ID: x.req.id, Messages: x.req.chat.Messages, Said: x.history.said, View: x.history.View,
-		Reply: reply, Closed: closed, Now: time.Now(), Count: x.gateway.countStored,
+		Reply: reply, Closed: closed, Now: time.Now(), Count: x.api.countStored,
 	}
 	for _, c := range x.prompt.plan.Chunks {
 		turn.Passages = append(turn.Passages, store.ChunkRef{FileID: c.FileID, N: c.N})
@@ -73,7 +73,7 @@ func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) e
 		x.use(ctx, reply)
 		return nil
 	}
-	return x.gateway.shared.keep(context.WithoutCancel(ctx), journal.Entry{
+	return x.api.shared.keep(context.WithoutCancel(ctx), journal.Entry{
 		Scope: x.req.caller.scope, Session: x.req.chat.SessionID, Draft: d, Mark: x.loaded.Mark,
 		Usage: x.used(reply), TTL: x.req.caller.plan.SessionsTTL,
 	})
@@ -90,7 +90,7 @@ func (x *exchange) complete(reply *openai.Reply) {
 	if estimated >= calibrate.LeastPrompt {
 		stats.EstimateRatio.Observe(float64(estimated) / float64(s.Usage.Prompt))
 	}
-	x.gateway.shared.calibration.Learn(x.req.chat.Model, x.req.model.Margin, estimated, s.Usage.Prompt, x.isText)
+	x.api.shared.calibration.Learn(x.req.chat.Model, x.req.model.Margin, estimated, s.Usage.Prompt, x.isText)
 }
 
 // isText reports whether the prompt is all text: what images, recordings and
@@ -111,7 +111,7 @@ func (x *exchange) isText() bool {
 
 // use counts the tokens of a reply that isn't saved.
 func (x *exchange) use(ctx context.Context, reply *openai.Reply) {
-	x.gateway.use(ctx, x.req.caller.scope, x.req.id, x.used(reply))
+	x.api.use(ctx, x.req.caller.scope, x.req.id, x.used(reply))
 }
 
 // used is what the reply costs the tenant: what the router says, else what we
@@ -122,7 +122,7 @@ func (x *exchange) used(reply *openai.Reply) store.Used {
 	}
 	n := int64(reply.Usage.Prompt) + int64(reply.Usage.Completion)
 	if n == 0 && (reply.Message != nil || reply.Truncated) {
-		c := x.gateway.counter(x.req.model)
+		c := x.api.counter(x.req.model)
 		sent := x.prompt.plan.Tokens
 		if sent == 0 {
 			sent = c.request(x.req.chat)

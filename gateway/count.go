@@ -13,17 +13,17 @@ import (
 
 // counter counts tokens as a model does.
 type counter struct {
-	gateway *Gateway
-	model   tokens.Model
+	api   *chatAPI
+	model tokens.Model
 }
 
-func (g *Gateway) counter(m tokens.Model) counter { return counter{g, m} }
+func (ca *chatAPI) counter(m tokens.Model) counter { return counter{ca, m} }
 
 // modelFor says how to count for a model: as package tokens does, with the
 // margin that was learnt.
-func (g *Gateway) modelFor(name string) tokens.Model {
+func (ca *chatAPI) modelFor(name string) tokens.Model {
 	m := tokens.ForModel(name)
-	m.Margin = g.shared.calibration.Margin(name, m.Margin)
+	m.Margin = ca.shared.calibration.Margin(name, m.Margin)
 	return m
 }
 
@@ -67,23 +67,23 @@ func (c counter) exchanges(list []store.Exchange) int {
 }
 
 // text counts a text by the model's encoding, without its margin.
-func (c counter) text(text string) int { return c.gateway.countText(c.model.Encoding, text) }
+func (c counter) text(text string) int { return c.api.countText(c.model.Encoding, text) }
 
 // countText counts a text. A long one may be resent with every request: it is
 // counted once.
-func (g *Gateway) countText(e *tokens.Encoding, text string) int {
+func (ca *chatAPI) countText(e *tokens.Encoding, text string) int {
 	const long = 2 << 10 // bytes; shorter ones are counted as fast as hashed
 	if len(text) < long {
 		return e.Count(text)
 	}
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 	known := true
-	n := g.counts.Count(e, [16]byte(sum[:16]), func() string { known = false; return text })
+	n := ca.counts.Count(e, [16]byte(sum[:16]), func() string { known = false; return text })
 	stats.TokenLookups.Count(known)
 	return n
 }
 
 // countStored counts a message as it is stored: by o200k_base.
-func (g *Gateway) countStored(m *openai.Message) int {
-	return prompt.MessageTokens(m, func(text string) int { return g.countText(tokens.O200K(), text) })
+func (ca *chatAPI) countStored(m *openai.Message) int {
+	return prompt.MessageTokens(m, func(text string) int { return ca.countText(tokens.O200K(), text) })
 }

@@ -37,7 +37,7 @@ func isLines(mediaType string) bool {
 
 // exportMessages answers with all messages of a session, oldest first, one to a
 // line, as an import takes them. Not much of the session is in memory at once.
-func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
+func (sa *SessionsAPI) exportMessages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
 	for _, name := range []string{"limit", "after", "order"} {
 		if r.URL.Query().Has(name) {
 			return openai.Invalid(name, "'%s' is for pages. As %s a session comes whole, oldest message first.", name, LinesType)
@@ -52,7 +52,7 @@ func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, scope s
 		}
 	}
 	var lines bytes.Buffer
-	err := store.EachExchange(r.Context(), g.shared, scope, id, func(list []store.Exchange) error {
+	err := store.EachExchange(r.Context(), sa.shared, scope, id, func(list []store.Exchange) error {
 		begin()
 		lines.Reset()
 		for i := range list {
@@ -65,7 +65,7 @@ func (g *Gateway) exportMessages(w http.ResponseWriter, r *http.Request, scope s
 	})
 	if err != nil && begun {
 		if r.Context().Err() == nil {
-			g.logger.Error("an export broke off", zap.Error(err))
+			sa.logger.Error("an export broke off", zap.Error(err))
 		}
 		panic(http.ErrAbortHandler) // or what there is would pass for the whole
 	}

@@ -11,12 +11,12 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// fileTotals sums up a tenant's files, whatever their state: the originals of
+// totals sums up a tenant's files, whatever their state: the originals of
 // failed ones are kept too. same says whether one of them is the file f.
-func (g *Gateway) fileTotals(ctx context.Context, scope store.Scope, f *store.File) (n int, size int64, same bool, err error) {
+func (fa *filesAPI) totals(ctx context.Context, scope store.Scope, f *store.File) (n int, size int64, same bool, err error) {
 	const page = 1000
 	for after := ""; ; {
-		list, err := g.shared.ListFiles(ctx, scope, store.FileQuery{After: after, Limit: page})
+		list, err := fa.shared.ListFiles(ctx, scope, store.FileQuery{After: after, Limit: page})
 		if err != nil {
 			return 0, 0, false, &unavailable{err}
 		}
@@ -39,16 +39,16 @@ var uploadLocks [64]sync.Mutex
 
 var uploadSeed = maphash.MakeSeed()
 
-// createFile adds a file as far as the plan has room for it. Proxies that share
+// create adds a file as far as the plan has room for it. Proxies that share
 // a store may each let one in at the same time.
-func (g *Gateway) createFile(ctx context.Context, who caller, f store.File, content []byte) (store.File, error) {
+func (fa *filesAPI) create(ctx context.Context, who caller, f store.File, content []byte) (store.File, error) {
 	if who.plan.Files == 0 && who.plan.Storage == 0 {
-		return g.shared.CreateFile(ctx, who.scope, f, content)
+		return fa.shared.CreateFile(ctx, who.scope, f, content)
 	}
 	lock := &uploadLocks[maphash.String(uploadSeed, who.scope.Tenant)%uint64(len(uploadLocks))]
 	lock.Lock()
 	defer lock.Unlock()
-	n, size, same, err := g.fileTotals(ctx, who.scope, &f)
+	n, size, same, err := fa.totals(ctx, who.scope, &f)
 	if err != nil {
 		return store.File{}, err
 	}
@@ -62,7 +62,7 @@ func (g *Gateway) createFile(ctx context.Context, who caller, f store.File, cont
 			"You have exceeded your file storage quota: your files have %s, this one has %s, and your plan allows %s. Please delete old files or upload a smaller one.",
 			sizeText(size), sizeText(f.Bytes), sizeText(p.Storage))
 	}
-	return g.shared.CreateFile(ctx, who.scope, f, content)
+	return fa.shared.CreateFile(ctx, who.scope, f, content)
 }
 
 // fullError is a 400, as OpenAI answers an upload beyond an organization's
@@ -74,10 +74,10 @@ func fullError(code, format string, args ...any) error {
 	}
 }
 
-// maxFileOf is the largest file that a caller may upload.
-func (g *Gateway) maxFileOf(who caller) int64 {
+// largest is the largest file that a caller may upload.
+func (fa *filesAPI) largest(who caller) int64 {
 	if who.plan.FileSize > 0 {
-		return min(who.plan.FileSize, g.options.MaxFile)
+		return min(who.plan.FileSize, fa.options.MaxFile)
 	}
-	return g.options.MaxFile
+	return fa.options.MaxFile
 }

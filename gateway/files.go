@@ -9,25 +9,35 @@ import (
 	"strings"
 
 	"github.com/tidwall/gjson"
+	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
+	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
 
+// filesAPI is the OpenAI Files API, and a search beside it.
+type filesAPI struct {
+	options   *Options
+	shared    *Shared
+	knowledge *knowledge.Service
+	logger    *zap.Logger
+}
+
 // file describes a file.
-func (g *Gateway) file(c call) error {
-	f, err := g.shared.File(c.r.Context(), c.who.scope, c.id())
+func (fa *filesAPI) describe(c call) error {
+	f, err := fa.shared.File(c.r.Context(), c.who.scope, c.id())
 	if err != nil {
 		return noSuchFile(err, c.id())
 	}
 	return respond.JSON(c.w, fileObject(f))
 }
 
-func (g *Gateway) deleteFile(c call) error {
-	if err := g.shared.DeleteFile(c.r.Context(), c.who.scope, c.id()); err != nil {
+func (fa *filesAPI) delete(c call) error {
+	if err := fa.shared.DeleteFile(c.r.Context(), c.who.scope, c.id()); err != nil {
 		return noSuchFile(err, c.id())
 	}
 	return respond.JSON(c.w, openai.Deleted{ID: c.id(), Object: "file", Deleted: true})
@@ -54,7 +64,7 @@ func fileObject(f store.File) openai.File {
 
 const maxListed = 10_000 // OpenAI's bound and default
 
-func (g *Gateway) listFiles(c call) error {
+func (fa *filesAPI) list(c call) error {
 	query := c.r.URL.Query()
 	limit, err := readLimit(query, maxListed, maxListed)
 	if err != nil {
@@ -64,7 +74,7 @@ func (g *Gateway) listFiles(c call) error {
 	if err != nil {
 		return err
 	}
-	found, err := g.shared.ListFiles(c.r.Context(), c.who.scope, store.FileQuery{
+	found, err := fa.shared.ListFiles(c.r.Context(), c.who.scope, store.FileQuery{
 		Purpose: query.Get("purpose"), After: query.Get("after"), Limit: limit + 1, Order: order,
 	})
 	if errors.Is(err, store.ErrNotFound) {
@@ -105,12 +115,12 @@ func readOrder(query url.Values) (store.Order, error) {
 
 // content answers with the original, byte for byte. It is shown by no browser:
 // what a tenant uploaded must not run as a page of this site.
-func (g *Gateway) content(c call) error {
-	f, err := g.shared.File(c.r.Context(), c.who.scope, c.id())
+func (fa *filesAPI) content(c call) error {
+	f, err := fa.shared.File(c.r.Context(), c.who.scope, c.id())
 	if err != nil {
 		return noSuchFile(err, c.id())
 	}
-	content, err := g.shared.Content(c.r.Context(), c.who.scope, c.id())
+	content, err := fa.shared.Content(c.r.Context(), c.who.scope, c.id())
 	if err != nil {
 		return noSuchFile(err, c.id())
 	}
@@ -131,7 +141,7 @@ const (
 )
 
 // searchFiles shows what retrieval finds.
-func (g *Gateway) searchFiles(c call) error {
+func (fa *filesAPI) search(c call) error {
 	asked, err := body.Read(c.w, c.r, maxQueryBody)
 	if err != nil {
 		return err
@@ -140,7 +150,7 @@ func (g *Gateway) searchFiles(c call) error {
 	if err != nil {
 		return err
 	}
-	result, err := g.knowledge.Search(c.r.Context(), upstream.New(c.r, c.router), c.who.scope, query, limit)
+	result, err := fa.knowledge.Search(c.r.Context(), upstream.New(c.r, c.router), c.who.scope, query, limit)
 	if err != nil {
 		return &unavailable{err}
 	}

@@ -25,7 +25,7 @@ const maxHeld = 32 << 20
 // forward calls the router and reads the reply on its way to the client: what was
 // said is committed before the client sees the end. meta is added to the reply;
 // nil: nothing is.
-func (g *Gateway) forward(w *replyWriter, r *http.Request, router http.Handler, meta *openai.Metadata, x *exchange) (err error) {
+func (ca *chatAPI) forward(w *replyWriter, r *http.Request, router http.Handler, meta *openai.Metadata, x *exchange) (err error) {
 	// Go's transport then asks for gzip itself, and unpacks it: the reply has
 	// to be read.
 	r.Header.Del("Accept-Encoding")
@@ -35,8 +35,8 @@ func (g *Gateway) forward(w *replyWriter, r *http.Request, router http.Handler, 
 		meta:     meta,
 		ctx:      r.Context(),
 	}
-	g.shared.replies.Store(reply, nil)
-	defer g.shared.replies.Delete(reply)
+	ca.shared.replies.Store(reply, nil)
+	defer ca.shared.replies.Delete(reply)
 	defer func() {
 		p := recover()
 		if p == nil {
@@ -135,7 +135,7 @@ func (t *tee) unread(status int) {
 	}
 	header := t.Header()
 	header.Set("X-Backstory-Saved", "false")
-	t.exchange.gateway.logger.Error("the exchange was not saved: the reply is no chat completion that can be read",
+	t.exchange.api.logger.Error("the exchange was not saved: the reply is no chat completion that can be read",
 		zap.String("request_id", t.exchange.req.id), zap.Int("status", status),
 		zap.String("content_type", header.Get("Content-Type")), zap.String("content_encoding", header.Get("Content-Encoding")))
 }

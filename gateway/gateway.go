@@ -98,17 +98,16 @@ func IsOwn(r *http.Request) bool { return upstream.IsOwn(r) }
 //
 // It takes the paths of the OpenAI API without their base.
 type Gateway struct {
-	options  Options
-	keys     *keyring.Keyring
-	plans    map[string]Plan
-	models   *upstream.Lengths
-	counts   *tokens.Cache
-	refusals refusals
-	cors     *cors // nil: browsers aren't told of origins
-	meters   stats.Meters
-	logger   *zap.Logger
+	options Options
+	cors    *cors // nil: browsers aren't told of origins
+	meters  stats.Meters
+	logger  *zap.Logger
 
-	sessionSources []sessionSource
+	// What answers, each with what it uses of the gateway.
+	gate     gate
+	chats    chatAPI
+	files    filesAPI
+	sessions SessionsAPI
 
 	// ready is closed when Start was called, with the store or with startErr.
 	// Requests may come before.
@@ -117,7 +116,6 @@ type Gateway struct {
 	readiness readiness
 	router    routerState
 	shared    *Shared
-	knowledge *knowledge.Service
 }
 
 // The defaults of Options.
@@ -149,35 +147,36 @@ func New(o Options) (*Gateway, error) {
 	for name, p := range o.Plans {
 		plans[name] = p
 	}
-	g := &Gateway{
-		options: o,
-		models:  upstream.NewLengths(o.Context.lengthOf, o.Context.DefaultLength),
-		counts:  tokens.NewCache(countedTexts),
-		cors:    newCORS(o.Origins),
-		plans:   plans,
-		meters:  stats.NewMeters(slices.Collect(maps.Keys(plans))),
-		logger:  o.Logger,
-		ready:   make(chan struct{}),
-	}
 	if o.EscapedPath == nil {
-		g.options.EscapedPath = func(r *http.Request) string { return EscapedPath(r.URL) }
+		o.EscapedPath = func(r *http.Request) string { return EscapedPath(r.URL) }
 	}
 	if o.RequestID == nil {
-		g.options.RequestID = requestIDOf
+		o.RequestID = requestIDOf
 	}
+	g := &Gateway{
+		options: o,
+		cors:    newCORS(o.Origins),
+		meters:  stats.NewMeters(slices.Collect(maps.Keys(plans))),
+		logger:  o.Logger,
+		gate:    gate{plans: plans, routerKey: o.RouterKey},
+		ready:   make(chan struct{}),
+	}
+	g.chats = chatAPI{
+		options: &g.options, gate: &g.gate, logger: o.Logger,
+		models: upstream.NewLengths(o.Context.lengthOf, o.Context.DefaultLength),
+		counts: tokens.NewCache(countedTexts),
+	}
+	g.files = filesAPI{options: &g.options, logger: o.Logger}
+	g.sessions = SessionsAPI{options: &g.options, gate: &g.gate, logger: o.Logger}
 	var err error
-	if g.keys, err = keyring.New(o.Keys, g.HasPlan); err != nil {
+	if g.gate.keys, err = keyring.New(o.Keys, g.HasPlan); err != nil {
 		return nil, err
 	}
-	if err := checkRouterKey(o.RouterKey, g.keys); err != nil {
+	if err := checkRouterKey(o.RouterKey, g.gate.keys); err != nil {
 		return nil, err
 	}
-	for _, text := range o.SessionFrom {
-		source, err := parseSessionSource(text)
-		if err != nil {
-			return nil, err
-		}
-		g.sessionSources = append(g.sessionSources, source)
+	if g.chats.sources, err = parseSessionSources(o.SessionFrom); err != nil {
+		return nil, err
 	}
 	return g, nil
 }
@@ -207,8 +206,10 @@ func (o *Options) Validate() error {
 // refused.
 func (g *Gateway) Start(shared *Shared, err error) {
 	if err == nil {
-		g.shared = shared
-		g.knowledge = knowledge.New(shared, shared, g.options.Embedder, knowledge.Options{Count: tokens.O200K().Count, Sandbox: g.options.Sandbox})
+		k := knowledge.New(shared, shared, g.options.Embedder, knowledge.Options{Count: tokens.O200K().Count, Sandbox: g.options.Sandbox})
+		g.shared, g.gate.shared, g.sessions.shared = shared, shared, shared
+		g.chats.shared, g.chats.knowledge = shared, k
+		g.files.shared, g.files.knowledge = shared, k
 	}
 	g.startErr = err
 	close(g.ready)
@@ -237,11 +238,14 @@ func (g *Gateway) Shared(ctx context.Context) *Shared {
 }
 
 // Keys are the service keys.
-func (g *Gateway) Keys() *keyring.Keyring { return g.keys }
+func (g *Gateway) Keys() *keyring.Keyring { return g.gate.keys }
+
+// Sessions are the sessions of all tenants, once the store is open: see Shared.
+func (g *Gateway) Sessions() *SessionsAPI { return &g.sessions }
 
 // HasPlan reports whether there is a plan of this name.
 func (g *Gateway) HasPlan(name string) bool {
-	_, ok := g.plans[name]
+	_, ok := g.gate.plans[name]
 	return ok
 }
 

@@ -21,24 +21,25 @@ import (
 
 // importMessages saves messages that were said elsewhere, at the end of a
 // session, and answers with the first page of them.
-func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id string) error {
-	in, err := g.readImport(w, r, id)
+func (sa *SessionsAPI) importMessages(c call) error {
+	w, r, who, id := c.w, c.r, c.who, c.id()
+	in, err := sa.readImport(w, r, id)
 	if err != nil {
 		// The request counts all the same, and its headers say so.
-		return errors.Join(g.count(w, r, who), err)
+		return errors.Join(sa.gate.count(w, r, who), err)
 	}
-	if err := g.shared.catchUp(r.Context(), who.scope, id); err != nil {
+	if err := sa.shared.catchUp(r.Context(), who.scope, id); err != nil {
 		return err
 	}
 	asked := store.GatherRequest{Scope: who.scope, Limit: who.plan.RequestsPerMinute, Session: id}
 	if in.retried {
 		asked.Messages = earlierImports
 	}
-	gathered, err := g.shared.Gather(r.Context(), asked)
+	gathered, err := sa.shared.Gather(r.Context(), asked)
 	if err != nil {
 		return &unavailable{err}
 	}
-	if err := g.admit(w, who, gathered.Rate); err != nil {
+	if err := sa.gate.admit(w, who, gathered.Rate); err != nil {
 		return err
 	}
 	history := memory.History{
@@ -57,7 +58,7 @@ func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id
 	if err := r.Context().Err(); err != nil {
 		return err
 	}
-	seqs, err := g.shared.Import(r.Context(), store.Import{
+	seqs, err := sa.shared.Import(r.Context(), store.Import{
 		Scope: who.scope, Session: id, Exchanges: exchanges,
 		Mark: gathered.Mark, TTL: time.Duration(who.plan.SessionsTTL),
 	})
@@ -73,7 +74,7 @@ func (g *Gateway) importMessages(w *replyWriter, r *http.Request, who caller, id
 		return &unavailable{err}
 	}
 	// As it is kept: of an import that came before, that isn't what came now.
-	kept, err := g.shared.ExchangesAt(r.Context(), who.scope, id, seqs[:min(len(seqs), in.limit+1)])
+	kept, err := sa.shared.ExchangesAt(r.Context(), who.scope, id, seqs[:min(len(seqs), in.limit+1)])
 	if err != nil {
 		return &unavailable{err}
 	}
@@ -93,14 +94,14 @@ type imported struct {
 	limit    int    // of the page that answers
 }
 
-func (g *Gateway) readImport(w http.ResponseWriter, r *http.Request, id string) (in imported, err error) {
+func (sa *SessionsAPI) readImport(w http.ResponseWriter, r *http.Request, id string) (in imported, err error) {
 	if id == "" {
 		return in, openai.Invalid("id", "The session id in the path is empty.")
 	}
 	if in.limit, err = readLimit(r.URL.Query(), maxPage, DefaultPage); err != nil {
 		return in, err
 	}
-	body, err := body.Read(w, r, g.options.MaxBody)
+	body, err := body.Read(w, r, sa.options.MaxBody)
 	if err != nil {
 		return in, err
 	}

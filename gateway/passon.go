@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/body"
+	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -18,11 +19,18 @@ import (
 
 // passOn hands a request that isn't ours to the router, as far as the plan
 // allows.
-func (g *Gateway) passOn(w *replyWriter, r *http.Request, router http.Handler, who caller) error {
+func (ca *chatAPI) passOn(c call) error {
+	w, r, router, who := c.w, c.r, c.router, c.who
+	if who.onOperator {
+		if err := checkOperators(r); err != nil {
+			return err
+		}
+	}
+	w.stats.Begin(stats.Router)
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete || r.Method == http.MethodOptions {
 		return upstream.Call(router, w, r) // it calls no model
 	}
-	if err := g.checkNamedModel(w, r, &who.plan); err != nil {
+	if err := ca.checkNamedModel(w, r, &who.plan); err != nil {
 		return err
 	}
 	if who.plan.TokensPerMonth == 0 {
@@ -36,7 +44,7 @@ func (g *Gateway) passOn(w *replyWriter, r *http.Request, router http.Handler, w
 	month := thisMonth()
 	defer func() { // also where the reply broke off
 		u := reply.scanner.Usage()
-		g.use(r.Context(), who.scope, w.id, store.Used{Month: month, Tokens: int64(u.Prompt) + int64(u.Completion)})
+		ca.use(r.Context(), who.scope, w.id, store.Used{Month: month, Tokens: int64(u.Prompt) + int64(u.Completion)})
 	}()
 	return upstream.Call(router, reply, r)
 }
@@ -78,11 +86,11 @@ func (u *usageReader) ReadFrom(r io.Reader) (int64, error) {
 // checkNamedModel refuses a request for a model that the plan doesn't have.
 // Where the plan names models, a body that names none is refused too: the
 // router would choose one.
-func (g *Gateway) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Plan) error {
+func (ca *chatAPI) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Plan) error {
 	if len(p.Models) == 0 || r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	body, err := body.Read(w, r, g.options.MaxBody)
+	body, err := body.Read(w, r, ca.options.MaxBody)
 	if err != nil {
 		return err
 	}

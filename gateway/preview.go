@@ -48,7 +48,7 @@ type previewed struct {
 
 // answerPreview answers with the messages as they would be sent, and where they
 // come from.
-func (g *Gateway) answerPreview(w http.ResponseWriter, req *request, l *loaded, h *reconciled, a *assembled) error {
+func (ca *chatAPI) answerPreview(w http.ResponseWriter, req *request, l *loaded, h *reconciled, a *assembled) error {
 	p := previewed{
 		preview: preview{
 			Object:   "chat.completion.preview",
@@ -57,7 +57,7 @@ func (g *Gateway) answerPreview(w http.ResponseWriter, req *request, l *loaded, 
 			Parts:    []part{},
 			LeftOut:  []part{},
 		},
-		counter: g.counter(req.model), req: req, history: h, prompt: a,
+		counter: ca.counter(req.model), req: req, history: h, prompt: a,
 	}
 	if a.meta != nil && (a.meta.Memory != nil || a.meta.RAG.Enabled) {
 		p.Metadata = a.meta

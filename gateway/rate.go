@@ -36,32 +36,32 @@ func (r *refusals) of(who caller, now time.Time) (store.Rate, bool) {
 
 // admit keeps a rate for the reply's headers, and refuses the request where it
 // is used up.
-func (g *Gateway) admit(w *replyWriter, who caller, rate store.Rate) error {
+func (gt *gate) admit(w *replyWriter, who caller, rate store.Rate) error {
 	if !rate.Allowed {
 		now := time.Now()
-		g.refusals.tenants.Store(who.scope.Tenant, refusal{who.plan.RequestsPerMinute, now.Add(rate.RetryAfter), now.Add(rate.Reset)})
+		gt.refusals.tenants.Store(who.scope.Tenant, refusal{who.plan.RequestsPerMinute, now.Add(rate.RetryAfter), now.Add(rate.Reset)})
 	}
 	return w.setRate(rate)
 }
 
 // count counts a request against its tenant's rate.
-func (g *Gateway) count(w *replyWriter, r *http.Request, who caller) error {
+func (gt *gate) count(w *replyWriter, r *http.Request, who caller) error {
 	w.stats.Begin(stats.Gather)
-	rate, err := g.take(r, w, who)
+	rate, err := gt.take(r, w, who)
 	w.stats.End(stats.Gather)
 	if err != nil {
 		return &unavailable{err}
 	}
-	return g.admit(w, who, rate)
+	return gt.admit(w, who, rate)
 }
 
 // take counts the request, and with the same trip learns what the tenant has
 // used where its plan has an allowance.
-func (g *Gateway) take(r *http.Request, w *replyWriter, who caller) (store.Rate, error) {
+func (gt *gate) take(r *http.Request, w *replyWriter, who caller) (store.Rate, error) {
 	if who.plan.TokensPerMonth == 0 {
-		return g.shared.Take(r.Context(), who.scope.Tenant, who.plan.RequestsPerMinute)
+		return gt.shared.Take(r.Context(), who.scope.Tenant, who.plan.RequestsPerMinute)
 	}
-	gathered, err := g.shared.Gather(r.Context(), store.GatherRequest{
+	gathered, err := gt.shared.Gather(r.Context(), store.GatherRequest{
 		Scope: who.scope, Limit: who.plan.RequestsPerMinute, Month: thisMonth(),
 	})
 	w.used = gathered.Used

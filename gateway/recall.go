@@ -25,7 +25,7 @@ const recallWait = time.Second
 
 // quotes finds the older messages of the session that the request is about.
 // Memory without them is better than no answer: a failure is logged, no more.
-func (g *Gateway) quotes(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled, a *prompt.Allocation) []prompt.Quote {
+func (ca *chatAPI) quotes(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled, a *prompt.Allocation) []prompt.Quote {
 	if !a.Resumes() && a.Quotes == 0 {
 		return nil
 	}
@@ -36,27 +36,27 @@ func (g *Gateway) quotes(ctx context.Context, via func() *upstream.Caller, st *S
 	if a.Resumes() {
 		refs = h.Stored.Recalled
 	} else {
-		refs, err = g.recall(ctx, via, req, l, h, a)
+		refs, err = ca.recall(ctx, via, req, l, h, a)
 	}
 	var found []prompt.Quote
 	if err == nil {
-		found, err = g.readQuotes(ctx, req, l, h, refs)
+		found, err = ca.readQuotes(ctx, req, l, h, refs)
 	}
 	if err != nil && ctx.Err() == nil {
-		g.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", req.id), zap.Error(err))
+		ca.logger.Warn("older messages of a session could not be recalled", zap.String("request_id", req.id), zap.Error(err))
 	}
 	return found
 }
 
 // recall searches the session.
-func (g *Gateway) recall(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled, a *prompt.Allocation) ([]store.MessageRef, error) {
+func (ca *chatAPI) recall(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled, a *prompt.Allocation) ([]store.MessageRef, error) {
 	user := req.chat.LastUser()
 	if user < 0 { // nowhere to quote anything
 		return nil, nil
 	}
 	query := recall.Query{Text: req.chat.Messages[user].Text(), Now: time.Now(), Before: h.before(a.First, l.Tail)}
 	pack := func(r *recall.Ranking) []recall.Hit { return a.Pack(r) }
-	hits, err := g.shared.recall.Search(ctx, req.caller.scope, req.chat.SessionID, &l.Gathered, query, g.semantics(via, req), recallWait, pack)
+	hits, err := ca.shared.recall.Search(ctx, req.caller.scope, req.chat.SessionID, &l.Gathered, query, ca.semantics(via, req), recallWait, pack)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +74,8 @@ const trained = 1
 
 // semantics is the way to recall by semantic similarity; nil where the embedder
 // isn't one for it. useRAG doesn't matter: that is about files.
-func (g *Gateway) semantics(via func() *upstream.Caller, req *request) *memory.Meaning {
-	e := g.options.Embedder
+func (ca *chatAPI) semantics(via func() *upstream.Caller, req *request) *memory.Meaning {
+	e := ca.options.Embedder
 	if e.Weight() < trained {
 		return nil
 	}
@@ -84,11 +84,11 @@ func (g *Gateway) semantics(via func() *upstream.Caller, req *request) *memory.M
 	return &memory.Meaning{
 		Model: e.Model(), Weight: e.Weight(), Floor: e.Floor(), Patience: knowledge.DefaultEmbedTimeout,
 		Embed: func(ctx context.Context, texts []string) ([][]float32, error) { return e.Embed(ctx, router, texts) },
-		Go:    g.shared.inUse.Go,
+		Go:    ca.shared.inUse.Go,
 		Failed: func(part string, err error) {
 			once.Do(func() {
 				stats.DegradedSearches.WithLabelValues(part).Inc()
-				g.logger.Warn("a session could not be searched by meaning; words alone answer, or with what is known already",
+				ca.logger.Warn("a session could not be searched by meaning; words alone answer, or with what is known already",
 					zap.String("request_id", req.id), zap.String("part", part), zap.Error(err))
 			})
 		},
@@ -137,7 +137,7 @@ func firstOf(part *store.Exchange, tail []store.Exchange) recall.Ref {
 
 // readQuotes reads the messages that are named, in that order, less those that are
 // no longer there.
-func (g *Gateway) readQuotes(ctx context.Context, req *request, l *loaded, h *reconciled, refs []store.MessageRef) ([]prompt.Quote, error) {
+func (ca *chatAPI) readQuotes(ctx context.Context, req *request, l *loaded, h *reconciled, refs []store.MessageRef) ([]prompt.Quote, error) {
 	exchanges := make(map[int64]*store.Exchange)
 	for i := range l.Tail {
 		exchanges[l.Tail[i].Seq] = &l.Tail[i]
@@ -148,7 +148,7 @@ func (g *Gateway) readQuotes(ctx context.Context, req *request, l *loaded, h *re
 			missing = append(missing, r.Seq)
 		}
 	}
-	read, err := g.shared.ExchangesAt(ctx, req.caller.scope, req.chat.SessionID, missing)
+	read, err := ca.shared.ExchangesAt(ctx, req.caller.scope, req.chat.SessionID, missing)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ type reconciled struct {
 // its end, which was loaded. A client whose user goes back to an early message of
 // a long session resends the beginning: where the end doesn't show all that is
 // resent, the beginning is read too.
-func (g *Gateway) reconcile(ctx context.Context, req *request, l *loaded) (*reconciled, error) {
+func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*reconciled, error) {
 	if !req.remembers() && !l.searches(req) {
 		return &reconciled{}, nil
 	}
@@ -36,7 +36,7 @@ func (g *Gateway) reconcile(ctx context.Context, req *request, l *loaded) (*reco
 	if h.Unseen == 0 || !h.older {
 		return h, nil
 	}
-	head, err := g.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, 0, h.Unseen, store.Ascending)
+	head, err := ca.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, 0, h.Unseen, store.Ascending)
 	if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
 		return h, nil
 	}

@@ -25,13 +25,14 @@ type Reindexed struct {
 // reindex gives a file the vectors of the present embedder. It answers when that
 // is done, and stops when the client leaves: what was done by then isn't asked of
 // the router again.
-func (g *Gateway) reindex(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, id string) error {
+func (fa *filesAPI) reindex(c call) error {
+	w, r, id := c.w, c.r, c.id()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	defer context.AfterFunc(g.shared.stopping, cancel)()
-	g.shared.ingests.Add(1)
-	defer g.shared.ingests.Done()
-	n, err := g.knowledge.Reindex(ctx, upstream.New(r, router), who.scope, id)
+	defer context.AfterFunc(fa.shared.stopping, cancel)()
+	fa.shared.ingests.Add(1)
+	defer fa.shared.ingests.Done()
+	n, err := fa.knowledge.Reindex(ctx, upstream.New(r, c.router), c.who.scope, id)
 	switch {
 	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrDeleted):
 		return noSuchFile(store.ErrNotFound, id)
@@ -42,7 +43,7 @@ func (g *Gateway) reindex(w http.ResponseWriter, r *http.Request, router http.Ha
 	case err != nil:
 		return &unavailable{err}
 	}
-	return respond.JSON(w, Reindexed{ID: id, Object: "file.reindex", Model: g.knowledge.Model(), Reindexed: n > 0, Chunks: n})
+	return respond.JSON(w, Reindexed{ID: id, Object: "file.reindex", Model: fa.knowledge.Model(), Reindexed: n > 0, Chunks: n})
 }
 
 // reindexError is what the client is told where the router doesn't embed.

@@ -1,14 +1,11 @@
 package gateway
 
 import (
-	"context"
 	"io"
 	"math"
 	"net/http"
 	"strconv"
 	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
@@ -42,11 +39,6 @@ func (g *Gateway) newReplyWriter(w http.ResponseWriter, r *http.Request) *replyW
 		stats:  stats.Begun(id),
 		origin: r.Header.Get("Origin"),
 	}
-}
-
-// requestLogger logs on behalf of a request.
-func (g *Gateway) requestLogger(ctx context.Context) *zap.Logger {
-	return g.logger.With(zap.String("request_id", g.options.RequestID(ctx)))
 }
 
 // setRate keeps the rate for the reply's headers, and refuses the request

@@ -25,7 +25,7 @@ func checkRouterKey(key string, keys *keyring.Keyring) error {
 
 // authenticateOne checks a request that carries one key: the service key,
 // where clients have the router's. The operator's router key takes its place.
-func (g *Gateway) authenticateOne(r *http.Request) (caller, error) {
+func (gt *gate) authenticateOne(r *http.Request) (caller, error) {
 	key, ok := "", false
 	if values := r.Header.Values("Authorization"); len(values) == 1 {
 		var scheme string
@@ -37,7 +37,7 @@ func (g *Gateway) authenticateOne(r *http.Request) (caller, error) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"You didn't provide a key. Send your service key in the header Authorization: Bearer …")
 	}
-	found, plan, err := g.lookup(r.Context(), key)
+	found, plan, err := gt.lookup(r.Context(), key)
 	if errors.Is(err, keyring.ErrBadKey) {
 		return caller{}, openai.StatusError(http.StatusUnauthorized,
 			"Incorrect service key provided in Authorization. A key of the model router needs a service key beside it, in the header serviceKey.")
@@ -45,7 +45,7 @@ func (g *Gateway) authenticateOne(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, &unavailable{err}
 	}
-	r.Header.Set("Authorization", "Bearer "+g.options.RouterKey)
+	r.Header.Set("Authorization", "Bearer "+gt.routerKey)
 	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan, onOperator: true}, nil
 }
 

@@ -27,24 +27,24 @@ type route struct {
 
 // table holds every path of ours.
 var table = []route{
-	{pattern: "POST /chat/completions", endpoint: stats.EndpointChat, serve: (*Gateway).serveChat, counts: true, shared: true},
-	{pattern: "POST " + previewPath, endpoint: stats.EndpointPreview, serve: (*Gateway).serveChat, counts: true, shared: true},
+	{pattern: "POST /chat/completions", endpoint: stats.EndpointChat, serve: chats((*chatAPI).chat), counts: true, shared: true},
+	{pattern: "POST " + previewPath, endpoint: stats.EndpointPreview, serve: chats((*chatAPI).chat), counts: true, shared: true},
 
-	{pattern: "GET /files", endpoint: stats.EndpointFiles, serve: (*Gateway).listFiles},
-	{pattern: "POST /files", endpoint: stats.EndpointFiles, serve: (*Gateway).serveUpload},
-	{pattern: "POST /files/search", endpoint: stats.EndpointFiles, serve: (*Gateway).searchFiles},
-	{pattern: "GET /files/{id}", endpoint: stats.EndpointFiles, serve: (*Gateway).file},
-	{pattern: "DELETE /files/{id}", endpoint: stats.EndpointFiles, serve: (*Gateway).deleteFile},
-	{pattern: "GET /files/{id}/content", endpoint: stats.EndpointFiles, serve: (*Gateway).content},
-	{pattern: "POST /files/{id}/reindex", endpoint: stats.EndpointFiles, serve: (*Gateway).serveReindex},
+	{pattern: "GET /files", endpoint: stats.EndpointFiles, serve: files((*filesAPI).list)},
+	{pattern: "POST /files", endpoint: stats.EndpointFiles, serve: files((*filesAPI).upload)},
+	{pattern: "POST /files/search", endpoint: stats.EndpointFiles, serve: files((*filesAPI).search)},
+	{pattern: "GET /files/{id}", endpoint: stats.EndpointFiles, serve: files((*filesAPI).describe)},
+	{pattern: "DELETE /files/{id}", endpoint: stats.EndpointFiles, serve: files((*filesAPI).delete)},
+	{pattern: "GET /files/{id}/content", endpoint: stats.EndpointFiles, serve: files((*filesAPI).content)},
+	{pattern: "POST /files/{id}/reindex", endpoint: stats.EndpointFiles, serve: files((*filesAPI).reindex)},
 
-	{pattern: "GET /sessions", endpoint: stats.EndpointSessions, serve: (*Gateway).sessions},
-	{pattern: "GET /sessions/{id}", endpoint: stats.EndpointSessions, serve: (*Gateway).session},
-	{pattern: "DELETE /sessions/{id}", endpoint: stats.EndpointSessions, serve: (*Gateway).deleteSession},
-	{pattern: "GET /sessions/{id}/messages", endpoint: stats.EndpointSessions, serve: (*Gateway).messages},
-	{pattern: "POST /sessions/{id}/messages", endpoint: stats.EndpointSessions, serve: (*Gateway).serveImport, counts: true},
+	{pattern: "GET /sessions", endpoint: stats.EndpointSessions, serve: sessions((*SessionsAPI).list)},
+	{pattern: "GET /sessions/{id}", endpoint: stats.EndpointSessions, serve: sessions((*SessionsAPI).describe)},
+	{pattern: "DELETE /sessions/{id}", endpoint: stats.EndpointSessions, serve: sessions((*SessionsAPI).delete)},
+	{pattern: "GET /sessions/{id}/messages", endpoint: stats.EndpointSessions, serve: sessions((*SessionsAPI).messages)},
+	{pattern: "POST /sessions/{id}/messages", endpoint: stats.EndpointSessions, serve: sessions((*SessionsAPI).importMessages), counts: true},
 
-	{pattern: "GET " + usagePath, endpoint: stats.EndpointOther, serve: (*Gateway).serveUsage},
+	{pattern: "GET " + usagePath, endpoint: stats.EndpointOther, serve: (*Gateway).usage},
 }
 
 // operators has the router's paths that may be asked for with the operator's key:
@@ -67,6 +67,9 @@ func newMux(patterns ...string) *http.ServeMux {
 	return mux
 }
 
+// handler answers a call.
+type handler func(*Gateway, call) error
+
 // call is a request whose keys are good.
 type call struct {
 	w         *replyWriter
@@ -78,25 +81,20 @@ type call struct {
 
 func (c *call) id() string { return c.r.PathValue("id") }
 
-func (g *Gateway) serveChat(c call) error   { return g.chat(c.w, c.r, c.router, c.who, c.extension) }
-func (g *Gateway) serveUpload(c call) error { return g.upload(c.w, c.r, c.router, c.who) }
-func (g *Gateway) serveReindex(c call) error {
-	return g.reindex(c.w, c.r, c.router, c.who, c.id())
-}
-func (g *Gateway) serveImport(c call) error { return g.importMessages(c.w, c.r, c.who, c.id()) }
-func (g *Gateway) serveUsage(c call) error  { return g.usage(c.w, c.r, c.who) }
-
 // passedOn is the route of what isn't ours.
-var passedOn = &route{endpoint: stats.EndpointOther, serve: (*Gateway).servePassedOn}
+var passedOn = &route{endpoint: stats.EndpointOther, serve: chats((*chatAPI).passOn)}
 
-func (g *Gateway) servePassedOn(c call) error {
-	if c.who.onOperator {
-		if err := checkOperators(c.r); err != nil {
-			return err
-		}
-	}
-	c.w.stats.Begin(stats.Router)
-	return g.passOn(c.w, c.r, c.router, c.who)
+// The parts of the gateway that have handlers.
+func chats(f func(*chatAPI, call) error) handler {
+	return func(g *Gateway, c call) error { return f(&g.chats, c) }
+}
+
+func files(f func(*filesAPI, call) error) handler {
+	return func(g *Gateway, c call) error { return f(&g.files, c) }
+}
+
+func sessions(f func(*SessionsAPI, call) error) handler {
+	return func(g *Gateway, c call) error { return f(&g.sessions, c) }
 }
 
 // routes is the table, ready for use.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
-	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -34,14 +32,6 @@ func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, router http.Hand
 	rw.stats.Ended = true
 }
 
-// caller is who sends a request.
-type caller struct {
-	scope      store.Scope
-	plan       Plan
-	planName   string
-	onOperator bool // the operator's router key stands for theirs
-}
-
 func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) error {
 	route := g.routeOf(w, r)
 	st := &w.stats
@@ -56,20 +46,20 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 	g.shared.inUse.Add(1)
 	defer g.shared.inUse.Done()
 
-	who, err := g.authenticate(r)
+	who, err := g.gate.authenticate(r)
 	st.End(stats.Auth)
 	if err != nil {
 		return err
 	}
 	w.onOperator = who.onOperator
 	st.Tenant, st.Plan = who.scope.Tenant, who.planName
-	if rate, refused := g.refusals.of(who, time.Now()); refused {
+	if rate, refused := g.gate.refusals.of(who, time.Now()); refused {
 		return w.setRate(rate)
 	}
 	extension, err := takeHeaders(r.Header)
 	// Whatever goes wrong after the key was checked, the request counts.
 	if err != nil || !route.counts {
-		if limited := g.count(w, r, who); limited != nil {
+		if limited := g.gate.count(w, r, who); limited != nil {
 			return limited
 		}
 	}
@@ -77,54 +67,6 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 		return err
 	}
 	return route.serve(g, call{w, r, router, who, extension})
-}
-
-// authenticate checks both keys, and takes ours off the request.
-func (g *Gateway) authenticate(r *http.Request) (caller, error) {
-	key := r.Header.Get(upstream.HeaderServiceKey)
-	if key == "" && g.options.RouterKey != "" {
-		return g.authenticateOne(r)
-	}
-	if key == "" {
-		return caller{}, openai.StatusError(http.StatusUnauthorized,
-			"You didn't provide a service key. Send it in the header serviceKey, beside the model router's key in Authorization.")
-	}
-	authorization := r.Header.Values("Authorization")
-	words := strings.FieldsFunc(strings.Join(authorization, " "), func(r rune) bool { return r == ' ' || r == '\t' || r == ',' })
-	if len(authorization) != 1 || len(words) < 2 || !strings.EqualFold(words[0], "Bearer") {
-		return caller{}, openai.StatusError(http.StatusUnauthorized,
-			"You didn't provide the model router's key. Send it in the header Authorization: Bearer …")
-	}
-	found, plan, err := g.lookup(r.Context(), key)
-	if errors.Is(err, keyring.ErrBadKey) {
-		return caller{}, openai.StatusError(http.StatusUnauthorized, "Incorrect service key provided in the header serviceKey.")
-	}
-	if err != nil {
-		return caller{}, &unavailable{err}
-	}
-	if slices.ContainsFunc(words, func(word string) bool { return word == key || g.keys.Ours(word) }) {
-		return caller{}, openai.StatusError(http.StatusUnauthorized,
-			"Authorization holds a service key. It carries the model router's key; the service key goes into the header serviceKey.")
-	}
-	r.Header.Del(upstream.HeaderServiceKey)
-	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan}, nil
-}
-
-// lookup finds a service key and its plan. Errors other than keyring.ErrBadKey are
-// the store's.
-func (g *Gateway) lookup(ctx context.Context, key string) (store.Key, Plan, error) {
-	found, cached, err := g.keys.Lookup(ctx, g.shared, key)
-	if !g.keys.IsConfigured(found.Digest) {
-		stats.KeyLookups.Count(cached)
-	}
-	if err != nil {
-		return found, Plan{}, err
-	}
-	plan, ok := g.plans[found.Plan]
-	if !ok {
-		return found, plan, keyring.ErrBadKey
-	}
-	return found, plan, nil
 }
 
 // takeHeaders takes our headers off a request and reads them.

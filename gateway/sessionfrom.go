@@ -27,6 +27,17 @@ var secretHeaders = map[string]bool{
 	"Authorization": true, "Proxy-Authorization": true, "Cookie": true, upstream.HeaderServiceKey: true,
 }
 
+func parseSessionSources(texts []string) ([]sessionSource, error) {
+	sources := make([]sessionSource, len(texts))
+	for i, text := range texts {
+		var err error
+		if sources[i], err = parseSessionSource(text); err != nil {
+			return nil, err
+		}
+	}
+	return sources, nil
+}
+
 func parseSessionSource(text string) (sessionSource, error) {
 	kind, name, _ := strings.Cut(text, ":")
 	canonical := http.CanonicalHeaderKey(name)
@@ -46,12 +57,12 @@ func parseSessionSource(text string) (sessionSource, error) {
 // sessionFrom finds the session of a request that names none by itself: the
 // first of the operator's sources that names one. A number is a name, too;
 // anything else that isn't a text is none.
-func (g *Gateway) sessionFrom(header http.Header) func(body gjson.Result) string {
-	if len(g.sessionSources) == 0 {
+func (ca *chatAPI) sessionFrom(header http.Header) func(body gjson.Result) string {
+	if len(ca.sources) == 0 {
 		return nil
 	}
 	return func(body gjson.Result) string {
-		for _, s := range g.sessionSources {
+		for _, s := range ca.sources {
 			if s.header != "" {
 				if name := header.Get(s.header); name != "" {
 					return name

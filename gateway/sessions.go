@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"go.uber.org/zap"
+
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -44,25 +46,33 @@ const (
 	DefaultPage = 20
 )
 
-// sessions, and what follows, is the API of the caller's own sessions.
-func (g *Gateway) sessions(c call) error { return g.ListSessions(c.w, c.r, c.who.scope) }
-
-func (g *Gateway) session(c call) error {
-	if err := g.shared.catchUp(c.r.Context(), c.who.scope, c.id()); err != nil {
-		return err
-	}
-	return g.Session(c.w, c.r, c.who.scope, c.id())
+// SessionsAPI is the API of a caller's own sessions, and of any for operators. The
+// errors of its methods are *openai.Error, or the store's.
+type SessionsAPI struct {
+	options *Options
+	gate    *gate
+	shared  *Shared
+	logger  *zap.Logger
 }
 
-func (g *Gateway) messages(c call) error {
-	if err := g.shared.catchUp(c.r.Context(), c.who.scope, c.id()); err != nil {
+func (sa *SessionsAPI) list(c call) error { return sa.List(c.w, c.r, c.who.scope) }
+
+func (sa *SessionsAPI) describe(c call) error {
+	if err := sa.shared.catchUp(c.r.Context(), c.who.scope, c.id()); err != nil {
 		return err
 	}
-	return g.Messages(c.w, c.r, c.who.scope, c.id())
+	return sa.Describe(c.w, c.r, c.who.scope, c.id())
 }
 
-func (g *Gateway) deleteSession(c call) error {
-	return g.DeleteSession(c.w, c.r, c.who.scope, c.id())
+func (sa *SessionsAPI) messages(c call) error {
+	if err := sa.shared.catchUp(c.r.Context(), c.who.scope, c.id()); err != nil {
+		return err
+	}
+	return sa.Messages(c.w, c.r, c.who.scope, c.id())
+}
+
+func (sa *SessionsAPI) delete(c call) error {
+	return sa.Delete(c.w, c.r, c.who.scope, c.id())
 }
 
 func noSuchSession(err error) error {
@@ -87,32 +97,31 @@ func sessionObject(s store.Session) SessionObject {
 	return o
 }
 
-// Session describes a session. Its errors, and those of the methods below, are
-// *openai.Error, or the store's.
-func (g *Gateway) Session(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
-	s, err := g.shared.Session(r.Context(), scope, id)
+// Describe describes a session.
+func (sa *SessionsAPI) Describe(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
+	s, err := sa.shared.Session(r.Context(), scope, id)
 	if err != nil {
 		return noSuchSession(err)
 	}
 	return respond.JSON(w, sessionObject(s))
 }
 
-// DeleteSession deletes a session.
-func (g *Gateway) DeleteSession(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
-	if err := g.shared.DeleteSession(r.Context(), scope, id); err != nil {
+// Delete deletes a session.
+func (sa *SessionsAPI) Delete(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
+	if err := sa.shared.DeleteSession(r.Context(), scope, id); err != nil {
 		return noSuchSession(err)
 	}
 	return respond.JSON(w, openai.Deleted{ID: id, Object: "session", Deleted: true})
 }
 
-// ListSessions lists a tenant's sessions, page by page.
-func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, scope store.Scope) error {
+// List lists a tenant's sessions, page by page.
+func (sa *SessionsAPI) List(w http.ResponseWriter, r *http.Request, scope store.Scope) error {
 	query := r.URL.Query()
 	limit, err := readLimit(query, maxPage, DefaultPage)
 	if err != nil {
 		return err
 	}
-	found, err := g.shared.ListSessions(r.Context(), scope, query.Get("after"), limit+1)
+	found, err := sa.shared.ListSessions(r.Context(), scope, query.Get("after"), limit+1)
 	if errors.Is(err, store.ErrNotFound) {
 		return openai.Invalid("after", "There is no session with the id given in 'after'.")
 	}
@@ -128,16 +137,16 @@ func (g *Gateway) ListSessions(w http.ResponseWriter, r *http.Request, scope sto
 
 // Messages lists the messages of a session, page by page; all of them, as JSON
 // Lines, where the request accepts those.
-func (g *Gateway) Messages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
+func (sa *SessionsAPI) Messages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
 	if wantsLines(r) {
-		return g.exportMessages(w, r, scope, id)
+		return sa.exportMessages(w, r, scope, id)
 	}
-	return g.listMessages(w, r, scope, id)
+	return sa.listMessages(w, r, scope, id)
 }
 
 // listMessages lists the messages of a session. Message ids are made of the
 // exchange's place in the session and the message's place in the exchange.
-func (g *Gateway) listMessages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
+func (sa *SessionsAPI) listMessages(w http.ResponseWriter, r *http.Request, scope store.Scope, id string) error {
 	query := r.URL.Query()
 	limit, err := readLimit(query, maxPage, DefaultPage)
 	if err != nil {
@@ -164,7 +173,7 @@ func (g *Gateway) listMessages(w http.ResponseWriter, r *http.Request, scope sto
 		from++
 	}
 	// An exchange holds at least one message.
-	found, err := g.shared.Exchanges(r.Context(), scope, id, from, limit+2, order)
+	found, err := sa.shared.Exchanges(r.Context(), scope, id, from, limit+2, order)
 	if err != nil {
 		return noSuchSession(err)
 	}

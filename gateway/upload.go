@@ -34,19 +34,20 @@ type form struct {
 }
 
 // upload takes a file in, all or nothing.
-func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Handler, who caller) error {
-	in, err := g.readForm(w, r, g.maxFileOf(who))
+func (fa *filesAPI) upload(c call) error {
+	w, r, router, who := c.w, c.r, c.router, c.who
+	in, err := fa.readForm(w, r, fa.largest(who))
 	if err != nil {
 		return err
 	}
-	wait := time.NewTimer(g.options.UploadWait)
+	wait := time.NewTimer(fa.options.UploadWait)
 	defer wait.Stop()
-	work := g.begin(r.Context())
+	work := fa.begin(r.Context())
 	var prepared *knowledge.Prepared
 	read := make(chan error, 1)
 	go func() {
 		var err error
-		prepared, err = g.knowledge.Prepare(work.ctx, in.name, in.content)
+		prepared, err = fa.knowledge.Prepare(work.ctx, in.name, in.content)
 		read <- err
 	}()
 	select {
@@ -55,13 +56,13 @@ func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Han
 		work.cancel()
 		err = <-read
 	case <-wait.C:
-		return g.uploadLate(w, r, router, who, in, work, func() (*knowledge.Prepared, error) { err := <-read; return prepared, err })
+		return fa.uploadLate(w, r, router, who, in, work, func() (*knowledge.Prepared, error) { err := <-read; return prepared, err })
 	}
 	if err != nil {
 		work.end()
 		return uploadError(err)
 	}
-	file, err := g.keepFile(r.Context(), who, in)
+	file, err := fa.keepFile(r.Context(), who, in)
 	if err != nil {
 		prepared.Close()
 		work.end()
@@ -71,7 +72,7 @@ func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Han
 		return err
 	}
 	in.content = nil // it may be large, and isn't needed any more
-	file.Status, err = g.ingest(r.Context(), upstream.New(r, router), who.scope, file.ID, prepared, work, wait.C)
+	file.Status, err = fa.ingest(r.Context(), upstream.New(r, router), who.scope, file.ID, prepared, work, wait.C)
 	if err != nil {
 		return err
 	}
@@ -82,8 +83,8 @@ func (g *Gateway) upload(w http.ResponseWriter, r *http.Request, router http.Han
 
 // uploadLate answers an upload that takes long to read: it is kept, and read
 // and indexed behind the client's back.
-func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
-	file, err := g.keepFile(r.Context(), who, in)
+func (fa *filesAPI) uploadLate(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
+	file, err := fa.keepFile(r.Context(), who, in)
 	if err != nil {
 		work.cancel()
 		if p, err := prepared(); err == nil {
@@ -101,20 +102,20 @@ func (g *Gateway) uploadLate(w http.ResponseWriter, r *http.Request, router http
 		p, err := prepared()
 		in.content = nil
 		if err == nil {
-			err = g.knowledge.Ingest(work.ctx, via, who.scope, file.ID, p)
+			err = fa.knowledge.Ingest(work.ctx, via, who.scope, file.ID, p)
 		}
-		g.report(work.ctx, who.scope, file.ID, err)
+		fa.report(work.ctx, who.scope, file.ID, err)
 	}()
 	return respond.JSON(w, fileObject(file))
 }
 
 // keepFile stores a file that is not indexed yet. With store.ErrExists comes the
 // file that is there already.
-func (g *Gateway) keepFile(ctx context.Context, who caller, in *form) (store.File, error) {
-	file, err := g.createFile(ctx, who, store.File{
+func (fa *filesAPI) keepFile(ctx context.Context, who caller, in *form) (store.File, error) {
+	file, err := fa.create(ctx, who, store.File{
 		ID: "file-" + rand.Text(), Name: in.name, Purpose: in.purpose,
 		Bytes: int64(len(in.content)), Digest: sha256.Sum256(in.content), Created: time.Now(),
-		Status: store.FileUploaded, Model: g.knowledge.Model(),
+		Status: store.FileUploaded, Model: fa.knowledge.Model(),
 	}, in.content)
 	switch {
 	case err == nil || errors.Is(err, store.ErrExists):
@@ -137,25 +138,25 @@ type job struct {
 }
 
 // begin begins work on an upload.
-func (g *Gateway) begin(ctx context.Context) *job {
+func (fa *filesAPI) begin(ctx context.Context) *job {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(g.shared.stopping, cancel)
-	g.shared.ingests.Add(1)
-	g.shared.inUse.Add(1)
+	unhook := context.AfterFunc(fa.shared.stopping, cancel)
+	fa.shared.ingests.Add(1)
+	fa.shared.inUse.Add(1)
 	return &job{work, cancel, func() {
 		unhook()
 		cancel()
-		g.shared.inUse.Done()
-		g.shared.ingests.Done()
+		fa.shared.inUse.Done()
+		fa.shared.ingests.Done()
 	}}
 }
 
 // ingest makes a file searchable. It answers at the latest when enough is over;
 // what isn't done by then goes on, and a failure is told with the file. An
 // earlier failure, or the client leaving, takes the file away again.
-func (g *Gateway) ingest(ctx context.Context, via embed.Caller, scope store.Scope, id string, p *knowledge.Prepared, work *job, enough <-chan time.Time) (store.FileStatus, error) {
+func (fa *filesAPI) ingest(ctx context.Context, via embed.Caller, scope store.Scope, id string, p *knowledge.Prepared, work *job, enough <-chan time.Time) (store.FileStatus, error) {
 	done := make(chan error, 1)
-	go func() { done <- g.knowledge.Ingest(work.ctx, via, scope, id, p) }()
+	go func() { done <- fa.knowledge.Ingest(work.ctx, via, scope, id, p) }()
 
 	var err error
 	select {
@@ -167,7 +168,7 @@ func (g *Gateway) ingest(ctx context.Context, via embed.Caller, scope store.Scop
 	case <-enough:
 		go func() {
 			defer work.end()
-			g.report(work.ctx, scope, id, <-done)
+			fa.report(work.ctx, scope, id, <-done)
 		}()
 		return store.FileUploaded, nil
 	}
@@ -175,23 +176,28 @@ func (g *Gateway) ingest(ctx context.Context, via embed.Caller, scope store.Scop
 	if err == nil {
 		return store.FileProcessed, nil
 	}
-	if e := g.shared.DeleteFile(context.WithoutCancel(ctx), scope, id); e != nil && !errors.Is(e, store.ErrNotFound) {
-		g.requestLogger(ctx).Error("could not remove a file that was not indexed", zap.String("file", id), zap.Error(e))
+	if e := fa.shared.DeleteFile(context.WithoutCancel(ctx), scope, id); e != nil && !errors.Is(e, store.ErrNotFound) {
+		fa.requestLogger(ctx).Error("could not remove a file that was not indexed", zap.String("file", id), zap.Error(e))
 	}
 	return "", uploadError(err)
 }
 
 // report tells with the file how an upload ended that its client no longer
 // waits for.
-func (g *Gateway) report(ctx context.Context, scope store.Scope, id string, err error) {
+func (fa *filesAPI) report(ctx context.Context, scope store.Scope, id string, err error) {
 	if err == nil || errors.Is(err, store.ErrDeleted) {
 		return
 	}
-	g.requestLogger(ctx).Error("a file could not be indexed", zap.String("file", id), zap.Error(err))
-	err = g.shared.FinishFile(context.WithoutCancel(ctx), scope, id, store.FileError, uploadError(err).Error())
+	fa.requestLogger(ctx).Error("a file could not be indexed", zap.String("file", id), zap.Error(err))
+	err = fa.shared.FinishFile(context.WithoutCancel(ctx), scope, id, store.FileError, uploadError(err).Error())
 	if err != nil && !errors.Is(err, store.ErrDeleted) {
-		g.requestLogger(ctx).Error("could not mark a file as failed", zap.String("file", id), zap.Error(err))
+		fa.requestLogger(ctx).Error("could not mark a file as failed", zap.String("file", id), zap.Error(err))
 	}
+}
+
+// requestLogger logs on behalf of a request.
+func (fa *filesAPI) requestLogger(ctx context.Context) *zap.Logger {
+	return fa.logger.With(zap.String("request_id", fa.options.RequestID(ctx)))
 }
 
 // uploadError is what the client is told of a failed upload.
@@ -229,7 +235,7 @@ const (
 )
 
 // readForm reads the form of an upload, and checks it.
-func (g *Gateway) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
+func (fa *filesAPI) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
 	const envelope = 1 << 20 // what a form takes beside the file
 	if err := body.Open(w, r, maxFile+envelope); err != nil {
 		return nil, err
@@ -238,7 +244,7 @@ func (g *Gateway) readForm(w http.ResponseWriter, r *http.Request, maxFile int64
 	if err != nil {
 		return nil, openai.Invalid("file", "Expected a multipart/form-data body with the fields 'file' and 'purpose'.")
 	}
-	in := &form{expected: min(max(r.ContentLength, 0), g.options.MaxFile)}
+	in := &form{expected: min(max(r.ContentLength, 0), fa.options.MaxFile)}
 	for {
 		p, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {

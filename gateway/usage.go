@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"net/http"
 	"time"
 
 	"github.com/backstory-proxy/backstory/internal/respond"
@@ -38,8 +37,9 @@ func bounded(used, limit int64) *usageOf {
 }
 
 // usage tells a caller what its plan is and what is left of it.
-func (g *Gateway) usage(w *replyWriter, r *http.Request, who caller) error {
-	files, size, _, err := g.fileTotals(r.Context(), who.scope, nil)
+func (g *Gateway) usage(c call) error {
+	w, r, who := c.w, c.r, c.who
+	files, size, _, err := g.files.totals(r.Context(), who.scope, nil)
 	if err != nil {
 		return err
 	}

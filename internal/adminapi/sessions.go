@@ -18,11 +18,11 @@ func (a *API) serveSessions(w http.ResponseWriter, r *http.Request) error {
 	}
 	switch {
 	case r.Method == http.MethodGet && session == "":
-		return fromOpenAI(a.gateway.ListSessions(w, r, scope))
+		return fromOpenAI(a.gateway.Sessions().List(w, r, scope))
 	case r.Method == http.MethodGet:
-		return fromOpenAI(a.gateway.Session(w, r, scope, session))
+		return fromOpenAI(a.gateway.Sessions().Describe(w, r, scope, session))
 	case r.Method == http.MethodDelete && session != "":
-		return fromOpenAI(a.gateway.DeleteSession(w, r, scope, session))
+		return fromOpenAI(a.gateway.Sessions().Delete(w, r, scope, session))
 	case session == "":
 		return notAllowed(w, r, "GET")
 	}
@@ -38,7 +38,7 @@ func (a *API) serveMessages(w http.ResponseWriter, r *http.Request) error {
 	case r.Method != http.MethodGet:
 		return notAllowed(w, r, "GET")
 	}
-	return fromOpenAI(a.gateway.Messages(w, r, scope, session))
+	return fromOpenAI(a.gateway.Sessions().Messages(w, r, scope, session))
 }
 
 // whose reads the tenant and the session of a request.
