@@ -22,10 +22,6 @@ type assembled struct {
 	found []prompt.Chunk
 }
 
-// maxChunks is how many chunks a search is asked for. At about 300 tokens each
-// they exceed any sensible share of a prompt.
-const maxChunks = 20
-
 // assemble has package prompt decide what goes into the prompt, and brings it what
 // that takes. via gives the way to the router, which most requests don't need.
 func (ca *chatAPI) assemble(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
@@ -122,7 +118,7 @@ func (ca *chatAPI) searchChunks(ctx context.Context, via func() *upstream.Caller
 	if rag.Query = req.chat.RAGQuery; rag.Query == "" {
 		rag.Query = req.chat.Messages[user].Text()
 	}
-	result, err := ca.knowledge.Search(ctx, via(), req.caller.scope, rag.Query, maxChunks)
+	result, err := ca.knowledge.Search(ctx, via(), req.caller.scope, rag.Query, prompt.MaxChunks)
 	if err != nil {
 		return nil, &unavailable{err}
 	}

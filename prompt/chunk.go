@@ -20,6 +20,10 @@ type Chunk struct {
 	Score    float64 // 0 to 1, best 1
 }
 
+// MaxChunks is how many chunks a search is to find. At about 300 tokens each they
+// exceed any sensible share of a prompt.
+const MaxChunks = 20
+
 // introduction says what the chunks are. Their text is data of unknown
 // origin: it stands between markers that it can't hold, with a user's
 // authority and no more.
