@@ -58,17 +58,17 @@ func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) e
 		x.use(ctx, reply)
 		return errTooLarge
 	}
-	turn := memory.Turn{
-		ID: x.req.id, Messages: x.req.chat.Messages, Said: x.history.said, View: x.history.View,
+	completed := memory.Completed{
+		ID: x.req.id, Messages: x.req.chat.Messages, Conversation: x.history.said, Reconciliation: x.history.Reconciliation,
 		Reply: reply, Closed: closed, Now: time.Now(), Count: x.api.countStored,
 	}
 	for _, c := range x.prompt.plan.Chunks {
-		turn.Passages = append(turn.Passages, store.ChunkRef{FileID: c.FileID, N: c.N})
+		completed.Chunks = append(completed.Chunks, store.ChunkRef{FileID: c.FileID, N: c.N})
 	}
 	for _, q := range x.prompt.plan.Quotes {
-		turn.Recalled = append(turn.Recalled, store.MessageRef{Seq: q.Seq, N: q.N, From: q.From, To: q.To})
+		completed.Quotes = append(completed.Quotes, store.MessageRef{Seq: q.Seq, N: q.N, From: q.From, To: q.To})
 	}
-	d, save := turn.Draft()
+	d, save := completed.Draft()
 	if !save || len(d.Exchange.Messages) == 0 {
 		x.use(ctx, reply)
 		return nil

@@ -12,9 +12,9 @@ import (
 // reconciled is what the request resends of the session, held against what is
 // stored.
 type reconciled struct {
-	memory.View
-	said  []memory.Said
-	older bool // the session goes back beyond what the View shows
+	memory.Reconciliation
+	said  []memory.RequestMessage
+	older bool // the session goes back beyond what was read
 	// continues says that the request brings the results of tools to an exchange
 	// under way. It is given what that one was given; no new search is made.
 	continues bool
@@ -29,14 +29,14 @@ func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*rec
 		return &reconciled{}, nil
 	}
 	said, now := memory.Conversation(req.chat.Messages), time.Now()
-	h := &reconciled{View: memory.Look(l.Tail, said, req.retried, now), said: said, older: hasOlder(l.Tail, l.asked)}
+	h := &reconciled{Reconciliation: memory.Reconcile(l.Tail, said, req.retried, now), said: said, older: hasOlder(l.Tail, l.asked)}
 	if n := len(said); n > 0 {
 		h.continues = req.chat.Messages[said[n-1].Index].ToolResult()
 	}
-	if h.Unseen == 0 || !h.older {
+	if h.Unmatched == 0 || !h.older {
 		return h, nil
 	}
-	head, err := ca.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, 0, h.Unseen, store.Ascending)
+	head, err := ca.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, 0, h.Unmatched, store.Ascending)
 	if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
 		return h, nil
 	}
@@ -44,7 +44,7 @@ func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*rec
 		return nil, &unavailable{err}
 	}
 	var found bool
-	if h.View, found = h.LookBack(head, l.Tail, said, now); found {
+	if h.Reconciliation, found = h.WithHead(head, l.Tail, said, now); found {
 		h.older = false
 	}
 	return h, nil

@@ -99,7 +99,7 @@ func TestAnEntryOfAnOldVersionIsRead(t *testing.T) {
 	want := &Entry{
 		Scope: store.Scope{Tenant: "acme"}, Session: "s", Saved: true,
 		Mark: store.Mark{Seq: 4, Epoch: 9}, Usage: store.Used{Month: 24314, Tokens: 70}, TTL: time.Hour,
-		Draft: memory.Draft{New: 1, Replaces: 3, Said: []memory.Said{{Role: "user"}, {Role: "user"}}, Exchange: store.Exchange{
+		Draft: memory.Draft{New: 1, Replaces: 3, Said: []memory.RequestMessage{{Role: "user"}, {Role: "user"}}, Exchange: store.Exchange{
 			ID: "e1", Created: time.UnixMilli(1_700_000_000_123).UTC(), Model: "m", Finish: "stop", Carried: store.Digest{7},
 			Passages: []store.ChunkRef{{FileID: "f", N: 2}},
 			Messages: []store.Message{{JSON: []byte(`{"role":"user"}`), Tokens: 3}, {JSON: []byte(`{}`), Tokens: 1}},
@@ -161,7 +161,7 @@ func (s *asked) Append(_ context.Context, a store.Append) (int64, error) {
 
 func FuzzDecode(f *testing.F) {
 	record, err := encode(&Entry{Scope: store.Scope{Tenant: "t"}, Session: "s", Draft: memory.Draft{
-		Said:     []memory.Said{{Role: "user"}, {Role: "assistant"}, {Role: "user"}},
+		Said:     []memory.RequestMessage{{Role: "user"}, {Role: "assistant"}, {Role: "user"}},
 		Exchange: store.Exchange{ID: "x", Messages: make([]store.Message, 4)},
 	}})
 	if err != nil {

@@ -2,94 +2,95 @@ package memory
 
 import "github.com/backstory-proxy/backstory/store"
 
-// alignment is where what a client resent stands in the session.
+// alignment says where the messages that a client resent stand in the session.
 type alignment struct {
-	line  int // of the session: the first one that the client carries its version of
-	first int // the client's first message that the session holds
-	known int // messages of the client up to the last one that the session holds
+	stored int // index in the log of the first message that the client has its own version of
+	resent int // index in the conversation of the first message that the log holds
+	known  int // number of messages in the conversation up to the last one that the log holds
 }
 
-// maxAligned bounds the comparison of what was edited: it is quadratic.
+// maxAligned is how many messages of each side are compared: the comparison is
+// quadratic.
 const maxAligned = 512
 
-// align finds the longest common subsequence of the session's messages and
-// those that the client resent, the latest one where there are several. In the
-// usual case the client resends the end of the session as it is, and one pass
-// shows it.
-func align(log []line, said []Said) (alignment, bool) {
-	// The same end is a part of it in any case.
-	i, j := len(log), len(said)
-	for i > 0 && j > 0 && log[i-1].digest == said[j-1].Digest {
+// align finds the longest common subsequence of the session's messages and those that
+// the client resent. Where there are several, it takes the latest. A client usually
+// resends the end of the session unchanged, and one pass shows it.
+func align(log []storedMessage, conv []RequestMessage) (alignment, bool) {
+	// A common suffix always belongs to a longest common subsequence.
+	i, j := len(log), len(conv)
+	for i > 0 && j > 0 && log[i-1].digest == conv[j-1].Digest {
 		i, j = i-1, j-1
 	}
-	firstLine, firstSaid, known := i, j, len(said)
-	skippedLog, skippedSaid := max(0, i-maxAligned), max(0, j-maxAligned)
-	c, found := longestCommon(log[skippedLog:i], said[skippedSaid:j])
+	firstStored, firstResent, known := i, j, len(conv)
+	skippedLog, skippedConv := max(0, i-maxAligned), max(0, j-maxAligned)
+	c, found := longestCommon(log[skippedLog:i], conv[skippedConv:j])
 	if found {
-		firstLine, firstSaid = skippedLog+c.firstLine, skippedSaid+c.firstSaid
+		firstStored, firstResent = skippedLog+c.firstStored, skippedConv+c.firstResent
 	}
-	if j == len(said) { // another end
+	if j == len(conv) { // the ends differ
 		known = 0
 		if found {
-			known = skippedSaid + c.lastSaid + 1
+			known = skippedConv + c.lastResent + 1
 		}
 	}
-	// What is too long to be compared may have the same beginning.
-	if skippedLog+skippedSaid > 0 && firstSaid > 0 {
-		if same := sameBeginning(log[:i], said[:j]); same > 0 {
-			firstLine, firstSaid, known = 0, 0, max(known, same)
+	// Messages beyond maxAligned may still share a prefix.
+	if skippedLog+skippedConv > 0 && firstResent > 0 {
+		if same := commonPrefix(log[:i], conv[:j]); same > 0 {
+			firstStored, firstResent, known = 0, 0, max(known, same)
 		}
 	}
 	if known == 0 {
 		return alignment{}, false
 	}
-	return alignment{replaced(log, said, firstLine, firstSaid), firstSaid, known}, true
+	return alignment{skipEdited(log, conv, firstStored, firstResent), firstResent, known}, true
 }
 
-// sameBeginning is the number of messages with which both begin.
-func sameBeginning(log []line, said []Said) (n int) {
-	for n < len(log) && n < len(said) && log[n].digest == said[n].Digest {
+// commonPrefix returns how many messages both begin with.
+func commonPrefix(log []storedMessage, conv []RequestMessage) (n int) {
+	for n < len(log) && n < len(conv) && log[n].digest == conv[n].Digest {
 		n++
 	}
 	return n
 }
 
-// replaced goes back from the first message that is the same on both sides,
-// over those ahead of it that the client carries in another version: edited
-// ones, told by their having the same role at the same place.
-func replaced(log []line, said []Said, i, j int) int {
-	for i > 0 && j > 0 && log[i-1].role == said[j-1].Role {
+// skipEdited returns the index in log of the first message that the client has its
+// own version of. It starts at i and j, the first messages that are equal, and steps
+// back while the roles agree: a message with the same role in the same place was
+// edited.
+func skipEdited(log []storedMessage, conv []RequestMessage, i, j int) int {
+	for i > 0 && j > 0 && log[i-1].role == conv[j-1].Role {
 		i, j = i-1, j-1
 	}
 	return i
 }
 
-type common struct{ firstLine, firstSaid, lastSaid int }
+type commonSubsequence struct{ firstStored, firstResent, lastResent int }
 
-func longestCommon(log []line, said []Said) (c common, found bool) {
-	if len(log) == 0 || len(said) == 0 {
+func longestCommon(log []storedMessage, conv []RequestMessage) (c commonSubsequence, found bool) {
+	if len(log) == 0 || len(conv) == 0 {
 		return c, false
 	}
-	// length[i*width+j] is that of the common subsequence of said[:i] and log[:j].
+	// length[i*width+j] is the length for conv[:i] and log[:j].
 	width := len(log) + 1
-	length := make([]uint16, (len(said)+1)*width)
-	for i := range said {
+	length := make([]uint16, (len(conv)+1)*width)
+	for i := range conv {
 		above, row := length[i*width:(i+1)*width], length[(i+1)*width:(i+2)*width]
 		for j := range log {
-			if said[i].Digest == log[j].digest {
+			if conv[i].Digest == log[j].digest {
 				row[j+1] = above[j] + 1
 			} else {
 				row[j+1] = max(above[j+1], row[j])
 			}
 		}
 	}
-	for i, j := len(said), len(log); i > 0 && j > 0; {
+	for i, j := len(conv), len(log); i > 0 && j > 0; {
 		switch {
-		case said[i-1].Digest == log[j-1].digest:
+		case conv[i-1].Digest == log[j-1].digest:
 			if !found {
-				c.lastSaid = i - 1
+				c.lastResent = i - 1
 			}
-			c.firstLine, c.firstSaid, found = j-1, i-1, true
+			c.firstStored, c.firstResent, found = j-1, i-1, true
 			i, j = i-1, j-1
 		case length[(i-1)*width+j] >= length[i*width+j-1]:
 			i--
@@ -100,18 +101,18 @@ func longestCommon(log []line, said []Said) (c common, found bool) {
 	return c, found
 }
 
-// Remainder is the index of the first message of a conversation, from the
-// given one on, that the exchanges don't hold: what is left to save once they
-// have been saved by somebody else. Only what they hold from the first one on
-// counts: a message further on that happens to be the same proves nothing.
-func Remainder(exchanges []store.Exchange, said []Said, from int) int {
-	carried := carriedUntil(said)
+// Remainder returns the index of the first message of a conversation, counted from
+// the given one, that the exchanges don't hold. Those that follow are left to save
+// when somebody else has saved the exchanges. Messages match only in a row from the
+// given one on: an equal message further on proves nothing.
+func Remainder(exchanges []store.Exchange, conv []RequestMessage, from int) int {
+	carried := carriedUntil(conv)
 	for i := range exchanges {
 		if exchanges[i].Hidden {
 			continue
 		}
 		for j := range exchanges[i].Messages {
-			if from < carried && exchanges[i].Messages[j].Digest == said[from].Digest {
+			if from < carried && exchanges[i].Messages[j].Digest == conv[from].Digest {
 				from++
 			}
 		}

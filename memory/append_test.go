@@ -53,19 +53,19 @@ func (s *crowd) AddUsage(_ context.Context, _ store.Scope, u store.Used) error {
 
 func (s *crowd) Usage(context.Context, store.Scope, store.Month) (int64, error) { return s.used, nil }
 
-func draft(t *testing.T, said string, closed bool) memory.Draft {
+func draft(t *testing.T, conv string, closed bool) memory.Draft {
 	t.Helper()
-	r := newSession(t).ask(said)
-	d, save := r.turn(&openai.Reply{Message: message("a:ok"), Finish: "stop", HasText: true}, closed).Draft()
+	r := newSession(t).ask(conv)
+	d, save := r.completed(&openai.Reply{Message: message("a:ok"), Finish: "stop", HasText: true}, closed).Draft()
 	if !save {
 		t.Fatal("there is nothing to save")
 	}
 	return d
 }
 
-func saved(t *testing.T, said string) []store.Exchange {
+func saved(t *testing.T, conv string) []store.Exchange {
 	t.Helper()
-	return newSession(t).conversation(said).log
+	return newSession(t).conversation(conv).log
 }
 
 func TestADraftIsSavedHoweverOftenOthersAreFaster(t *testing.T) {

@@ -39,12 +39,12 @@ func exchangeOf(s *session, q, a string, seq int64) store.Exchange {
 	return e
 }
 
-func benchmarkLook(b *testing.B, exchanges int, tools bool, request func(history string) string) {
+func benchmarkReconcile(b *testing.B, exchanges int, tools bool, request func(history string) string) {
 	log, history := longSession(b, exchanges, tools)
 	messages := parse(request(history))
 	b.ReportAllocs()
 	for b.Loop() {
-		memory.Look(log, memory.Conversation(messages), false, noon)
+		memory.Reconcile(log, memory.Conversation(messages), false, noon)
 	}
 }
 
@@ -52,16 +52,16 @@ func oneMessage(string) string { return "u:" + sayings }
 
 func everything(history string) string { return history + "u:new" }
 
-// BenchmarkLook is the hot path: the identities of the request's messages, and
-// Look itself.
-func BenchmarkLook(b *testing.B) {
-	b.Run("one message, 10 stored", func(b *testing.B) { benchmarkLook(b, 5, false, oneMessage) })
-	b.Run("one message, 50 stored", func(b *testing.B) { benchmarkLook(b, 25, false, oneMessage) })
-	b.Run("one message, 50 stored, tools", func(b *testing.B) { benchmarkLook(b, 17, true, oneMessage) })
-	b.Run("200 resent", func(b *testing.B) { benchmarkLook(b, 100, false, everything) })
-	b.Run("200 resent, tools", func(b *testing.B) { benchmarkLook(b, 67, true, everything) })
+// BenchmarkReconcile is the hot path: the identities of the request's messages, and
+// Reconcile itself.
+func BenchmarkReconcile(b *testing.B) {
+	b.Run("one message, 10 stored", func(b *testing.B) { benchmarkReconcile(b, 5, false, oneMessage) })
+	b.Run("one message, 50 stored", func(b *testing.B) { benchmarkReconcile(b, 25, false, oneMessage) })
+	b.Run("one message, 50 stored, tools", func(b *testing.B) { benchmarkReconcile(b, 17, true, oneMessage) })
+	b.Run("200 resent", func(b *testing.B) { benchmarkReconcile(b, 100, false, everything) })
+	b.Run("200 resent, tools", func(b *testing.B) { benchmarkReconcile(b, 67, true, everything) })
 	b.Run("200 resent, one edited", func(b *testing.B) {
-		benchmarkLook(b, 100, false, func(history string) string {
+		benchmarkReconcile(b, 100, false, func(history string) string {
 			return everything(strings.Replace(history, "a:50", "a:edited", 1))
 		})
 	})
@@ -74,7 +74,7 @@ func BenchmarkLook(b *testing.B) {
 		messages := parse(template + "u:x")
 		b.ReportAllocs()
 		for b.Loop() {
-			memory.Look(s.log, memory.Conversation(messages), false, noon)
+			memory.Reconcile(s.log, memory.Conversation(messages), false, noon)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// The reference that Look is held against is the conversation itself: however
+// The reference that Reconcile is held against is the conversation itself: however
 // much of its end a client resends, what goes upstream is all of it, and what
 // is saved is all of it, once.
 func TestWhateverIsResentTheConversationIsWhole(t *testing.T) {
@@ -28,24 +28,24 @@ func TestWhateverIsResentTheConversationIsWhole(t *testing.T) {
 				rnd := rand.New(rand.NewPCG(seed, 1))
 				vocabulary := []int{2, 5, 1000}[seed%3] // few words: the same messages again and again
 				s := newSession(t)
-				var said []string // the conversation so far
+				var conv []string // the conversation so far
 				for range 25 {
-					fresh := newMessages(rnd, said, vocabulary)
+					fresh := newMessages(rnd, conv, vocabulary)
 					if rnd.IntN(6) == 0 { // the client leaves; then asks again, or something else
-						s.ask(strings.Join(slices.Concat(said[len(said)-amount(rnd, len(said)):], fresh), " ")).left("")
-						fresh = newMessages(rnd, said, vocabulary)
+						s.ask(strings.Join(slices.Concat(conv[len(conv)-amount(rnd, len(conv)):], fresh), " ")).left("")
+						fresh = newMessages(rnd, conv, vocabulary)
 					}
-					sent := slices.Concat(said[len(said)-amount(rnd, len(said)):], fresh)
+					sent := slices.Concat(conv[len(conv)-amount(rnd, len(conv)):], fresh)
 					r := s.ask(strings.Join(sent, " "))
 					if err := valid(r.history(), r.messages); err != nil {
-						t.Fatalf("seed %d: %v: %s + %s", seed, err, r.supplied(), sent)
+						t.Fatalf("seed %d: %v: %s + %s", seed, err, r.included(), sent)
 					}
-					upstream := strings.TrimSpace(r.supplied() + " " + strings.Join(sent, " "))
-					if want := strings.Join(slices.Concat(said, fresh), " "); upstream != want {
+					upstream := strings.TrimSpace(r.included() + " " + strings.Join(sent, " "))
+					if want := strings.Join(slices.Concat(conv, fresh), " "); upstream != want {
 						t.Fatalf("seed %d: upstream goes\n\t%s\nwant\n\t%s\nsent\n\t%s", seed, upstream, want, sent)
 					}
-					said = slices.Concat(said, fresh, []string{newReply(rnd, vocabulary)})
-					r.answered(said[len(said)-1])
+					conv = slices.Concat(conv, fresh, []string{newReply(rnd, vocabulary)})
+					r.answered(conv[len(conv)-1])
 
 					var log []string
 					for i := range s.log {
@@ -53,7 +53,7 @@ func TestWhateverIsResentTheConversationIsWhole(t *testing.T) {
 							log = append(log, shorts(s.log[i].Messages))
 						}
 					}
-					if got, want := strings.Join(log, " "), strings.Join(said, " "); got != want {
+					if got, want := strings.Join(log, " "), strings.Join(conv, " "); got != want {
 						t.Fatalf("seed %d: the log is\n\t%s\nwant\n\t%s", seed, got, want)
 					}
 				}
@@ -64,9 +64,9 @@ func TestWhateverIsResentTheConversationIsWhole(t *testing.T) {
 
 // newMessages goes on with a conversation: with the results of its open calls,
 // or with a user message.
-func newMessages(rnd *rand.Rand, said []string, vocabulary int) []string {
-	if n := len(said); n > 0 {
-		if ids, ok := strings.CutPrefix(said[n-1], "c:"); ok {
+func newMessages(rnd *rand.Rand, conv []string, vocabulary int) []string {
+	if n := len(conv); n > 0 {
+		if ids, ok := strings.CutPrefix(conv[n-1], "c:"); ok {
 			results := strings.Split(ids, ",")
 			rnd.Shuffle(len(results), func(i, j int) { results[i], results[j] = results[j], results[i] })
 			for i := range results {
@@ -74,7 +74,7 @@ func newMessages(rnd *rand.Rand, said []string, vocabulary int) []string {
 			}
 			return results
 		}
-		if name, ok := strings.CutPrefix(said[n-1], "f:"); ok {
+		if name, ok := strings.CutPrefix(conv[n-1], "f:"); ok {
 			return []string{"g:" + name}
 		}
 	}
@@ -101,7 +101,7 @@ type picker func(n int) int
 type wild struct {
 	s    *session
 	pick picker
-	said []json.RawMessage // as the client has it
+	conv []json.RawMessage // as the client has it
 	next int
 }
 
@@ -162,7 +162,7 @@ func (c *wild) results(m []byte) (results []json.RawMessage) {
 
 // step is one request; it returns it for the caller to end.
 func (c *wild) step() *request {
-	carried := slices.Clone(c.said)
+	carried := slices.Clone(c.conv)
 	var fresh []json.RawMessage
 	if n := len(carried); n > 0 {
 		fresh = c.results(carried[n-1])
@@ -191,16 +191,16 @@ func (c *wild) step() *request {
 		})
 		fresh = []json.RawMessage{c.user()}
 	}
-	c.said = slices.Concat(carried, fresh)
+	c.conv = slices.Concat(carried, fresh)
 	sent := slices.Concat(carried[c.pick(len(carried)+1):], fresh)
 	switch c.pick(12) {
 	case 0, 1, 2:
 		sent = fresh
 	case 3, 4, 5, 6:
-		sent = c.said
+		sent = c.conv
 	case 7:
 		sent = append([]json.RawMessage{json.RawMessage(`{"role":"user","content":"good?"}`), json.RawMessage(`{"role":"assistant","content":"yes"}`)}, c.user())
-		c.said = sent
+		c.conv = sent
 	case 8:
 		sent = slices.Concat(sent, []json.RawMessage{json.RawMessage(`{"role":"assistant","content":"{"}`)})
 	case 9:
@@ -215,8 +215,8 @@ func (c *wild) step() *request {
 
 // users are where the user messages stand that are followed by something.
 func (c *wild) users() (at []int) {
-	for i, raw := range c.said {
-		if m := openai.ParseMessage(raw); m.Role == "user" && i < len(c.said)-1 {
+	for i, raw := range c.conv {
+		if m := openai.ParseMessage(raw); m.Role == "user" && i < len(c.conv)-1 {
 			at = append(at, i)
 		}
 	}
@@ -240,7 +240,7 @@ func (c *wild) end(r *request) {
 		closed, reply.Finish = true, "stop"
 	default:
 		reply.Finish = "stop"
-		c.said = append(c.said, m)
+		c.conv = append(c.conv, m)
 	}
 	r.end(reply, closed)
 }
@@ -252,12 +252,12 @@ func (c *wild) run(t testing.TB, requests int) {
 		r := c.step()
 		c.check(t, r)
 		if c.pick(5) == 0 {
-			said := c.said
+			conv := c.conv
 			other := c.step()
 			c.check(t, other)
 			c.end(other)
 			if c.pick(2) == 0 {
-				c.said = said
+				c.conv = conv
 			}
 		}
 		c.end(r)
@@ -268,30 +268,30 @@ func (c *wild) check(t testing.TB, r *request) {
 	t.Helper()
 	history := r.history()
 	if err := valid(history, r.messages); err != nil {
-		t.Fatalf("%v\nlog\n\t%s\nsupplied\n\t%s\nsent\n\t%s", err, c.s.saved(), r.supplied(), list(r.messages))
+		t.Fatalf("%v\nlog\n\t%s\nincluded\n\t%s\nsent\n\t%s", err, c.s.saved(), r.included(), list(r.messages))
 	}
-	if r.view.New < 0 || r.view.New > len(r.said) {
-		t.Fatalf("New is %d of %d", r.view.New, len(r.said))
+	if r.reconciled.New < 0 || r.reconciled.New > len(r.conv) {
+		t.Fatalf("New is %d of %d", r.reconciled.New, len(r.conv))
 	}
-	if n := len(r.said); n > 0 && r.said[n-1].Role != "assistant" && r.view.New == n {
+	if n := len(r.conv); n > 0 && r.conv[n-1].Role != "assistant" && r.reconciled.New == n {
 		t.Fatalf("nothing is new of %s", list(r.messages))
 	}
 	// Nothing goes upstream more often than it was saved, or the client sends it.
-	saved, sent, supplied := map[store.Digest]int{}, map[store.Digest]int{}, map[store.Digest]int{}
+	saved, sent, included := map[store.Digest]int{}, map[store.Digest]int{}, map[store.Digest]int{}
 	for i := range c.s.log {
 		for j := range c.s.log[i].Messages {
 			saved[c.s.log[i].Messages[j].Digest]++
 		}
 	}
-	for _, s := range r.said[:r.view.New] {
+	for _, s := range r.conv[:r.reconciled.New] {
 		sent[s.Digest]++
 	}
 	for i := range history {
-		supplied[history[i].Digest]++
+		included[history[i].Digest]++
 	}
-	for d, n := range supplied {
+	for d, n := range included {
 		if n > saved[d] {
-			t.Fatalf("a message is supplied %d times and was saved %d times", n, saved[d])
+			t.Fatalf("a message is included %d times and was saved %d times", n, saved[d])
 		}
 	}
 }
@@ -316,43 +316,43 @@ func TestWildClientsNeverGetAnInvalidConversation(t *testing.T) {
 }
 
 // A client that edits and has answers made anew, with words that are all
-// different: what it resends is never supplied, and what it hadn't sent before
+// different: what it resends is never included, and what it hadn't sent before
 // is always saved.
 func TestEditsComeOnceAndAreKept(t *testing.T) {
 	for seed := range uint64(150) {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		s := newSession(t)
-		var said []string
+		var conv []string
 		for i := range 30 {
-			switch n := len(said) / 2; {
+			switch n := len(conv) / 2; {
 			case n > 0 && rnd.IntN(4) == 0: // edits, and drops what followed
-				said = said[:2*rnd.IntN(n)]
-				said = append(slices.Clone(said), fmt.Sprint("u:edited", i))
+				conv = conv[:2*rnd.IntN(n)]
+				conv = append(slices.Clone(conv), fmt.Sprint("u:edited", i))
 			case n > 0 && rnd.IntN(4) == 0: // makes the answer anew
-				said = slices.Clone(said[:len(said)-1])
+				conv = slices.Clone(conv[:len(conv)-1])
 			default:
-				said = append(slices.Clone(said), fmt.Sprint("u:", i))
+				conv = append(slices.Clone(conv), fmt.Sprint("u:", i))
 			}
 			from := 0
-			if n := len(said) / 2; rnd.IntN(2) == 0 && n > 0 {
+			if n := len(conv) / 2; rnd.IntN(2) == 0 && n > 0 {
 				from = 2 * rnd.IntN(n)
 			}
-			r := s.ask(strings.Join(said[from:], " "))
+			r := s.ask(strings.Join(conv[from:], " "))
 			again := map[string]bool{}
-			for _, m := range said[from : len(said)-1] {
+			for _, m := range conv[from : len(conv)-1] {
 				again[m] = strings.HasPrefix(m, "a:") // user messages may stand in two branches
 			}
-			for _, m := range words(r.supplied()) {
+			for _, m := range words(r.included()) {
 				if again[m] {
-					t.Fatalf("seed %d: %s is supplied, and sent in %s\nlog %s", seed, m, said[from:], s.saved())
+					t.Fatalf("seed %d: %s is included, and sent in %s\nlog %s", seed, m, conv[from:], s.saved())
 				}
 			}
 			reply := fmt.Sprint("a:", i)
 			r.answered(reply)
-			if want := said[len(said)-1] + " " + reply; !strings.HasSuffix(s.saved(), want) {
+			if want := conv[len(conv)-1] + " " + reply; !strings.HasSuffix(s.saved(), want) {
 				t.Fatalf("seed %d: saved %s, want %s at its end", seed, s.saved(), want)
 			}
-			said = append(said, reply)
+			conv = append(conv, reply)
 		}
 		count := map[string]int{}
 		for _, m := range words(strings.ReplaceAll(s.saved(), "|", "")) {
@@ -366,7 +366,7 @@ func TestEditsComeOnceAndAreKept(t *testing.T) {
 	}
 }
 
-func FuzzLook(f *testing.F) {
+func FuzzReconcile(f *testing.F) {
 	f.Add([]byte("any bytes will do: each makes a choice"))
 	f.Add([]byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 200, 100, 50, 25, 12, 6, 3, 1})
 	for seed := range uint64(8) {

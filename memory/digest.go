@@ -1,8 +1,11 @@
-// Package memory decides what of a session a request is given, and what of the
-// request is new to the session. A request and the session's tail go in; out
-// come the exchanges to supply and the exchange to save. It does no I/O of its
-// own: package store keeps the exchanges, package prompt fits them into the
-// budget.
+// Package memory reconciles a request with its session. It decides which earlier
+// exchanges the prompt includes, and which messages of the request are new to the
+// session.
+//
+// Reconcile takes a request and the session's tail, and returns the exchanges to
+// include. A Completed turns the request and its reply into the Draft to save. A
+// Recaller finds the older messages that a request is about. Package store keeps the
+// exchanges, and package prompt fits them into the token budget.
 package memory
 
 import (
@@ -21,32 +24,32 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// Digest identifies a message by its role, its content and its tool fields.
-// Clients resend messages with other member orders, added nulls, text as a
-// string or as one part, and tool arguments re-encoded; none of that makes
-// another message. The result is the start of a SHA-256.
+// Digest identifies a message by its role, its content and its tool fields. Clients
+// resend a message with its members in another order, with added nulls, with its text
+// as a string or as a single part, or with its tool arguments encoded anew. The
+// digest stays the same. It is the start of a SHA-256.
 func Digest(m *openai.Message) store.Digest {
 	w := canonical{hash: sha256.New()}
 	return w.message(m)
 }
 
-// digestAll identifies a run of messages; of an empty one it is zero.
-func digestAll(said []Said) store.Digest {
-	if len(said) == 0 {
+// digestAll identifies a list of messages. The digest of an empty list is zero.
+func digestAll(conv []RequestMessage) store.Digest {
+	if len(conv) == 0 {
 		return store.Digest{}
 	}
 	w := canonical{hash: sha256.New()}
-	for i := range said {
-		w.buf = append(w.buf, said[i].Digest[:]...)
+	for i := range conv {
+		w.buf = append(w.buf, conv[i].Digest[:]...)
 	}
 	return w.sum()
 }
 
-// canonical writes fields so that no two lists of fields give the same bytes.
-// It can be used for one message after the other.
+// canonical hashes fields in a form in which different lists of fields have different
+// bytes. It can be reused for one message after the other.
 type canonical struct {
 	hash hash.Hash
-	buf  []byte // what the hash hasn't seen yet
+	buf  []byte // bytes that are still to be hashed
 }
 
 func (w *canonical) message(m *openai.Message) store.Digest {
@@ -88,7 +91,7 @@ func (w *canonical) message(m *openai.Message) store.Digest {
 		w.string("answers")
 		w.string(id.String())
 	}
-	if m.Role == "function" { // the name is all that says which call it answers
+	if m.Role == "function" { // its name alone tells which call it answers
 		w.string("answers")
 		w.string(name.String())
 	}
@@ -120,8 +123,8 @@ func (w *canonical) string(s string) {
 	io.WriteString(w.hash, s)
 }
 
-// content writes what a message says; nothing, an empty string and null are
-// the same.
+// content writes the content of a message. None, null and an empty string are the
+// same.
 func (w *canonical) content(c gjson.Result) {
 	if c.Type == gjson.String {
 		w.text(c.Str)
@@ -138,7 +141,7 @@ func (w *canonical) content(c gjson.Result) {
 	})
 }
 
-// text writes words. White space around them is dropped by some clients.
+// text writes a text, trimmed: some clients drop the white space around it.
 func (w *canonical) text(s string) {
 	if s = strings.TrimSpace(s); s != "" {
 		w.string("text")
@@ -159,12 +162,12 @@ func (w *canonical) function(f gjson.Result) {
 	}
 }
 
-// maxDepth is how deep value looks for the order of members: every level is
-// read once more for each one above it.
+// maxDepth is how deep value sorts members. Each level is parsed once more for every
+// level above it.
 const maxDepth = 32
 
-// value writes a JSON value whatever its white space, its escapes, the order
-// of its members and the null ones among them.
+// value writes a JSON value. White space, escapes, the order of members and members
+// that are null make no difference.
 func (w *canonical) value(v gjson.Result, depth int) {
 	type member struct {
 		name  string

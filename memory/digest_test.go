@@ -161,13 +161,13 @@ func TestDigestOfDeepArguments(t *testing.T) {
 
 func TestConversation(t *testing.T) {
 	messages := parse("s:x u:A s:y a:a c:1 r:1")
-	said := memory.Conversation(messages)
-	if len(said) != 4 {
-		t.Fatalf("%d messages are said", len(said))
+	conv := memory.Conversation(messages)
+	if len(conv) != 4 {
+		t.Fatalf("%d messages are said", len(conv))
 	}
 	for i, index := range []int{1, 3, 4, 5} {
 		m := &messages[index]
-		if s := said[i]; s.Index != index || s.Role != m.Role || s.Digest != memory.Digest(m) {
+		if s := conv[i]; s.Index != index || s.Role != m.Role || s.Digest != memory.Digest(m) {
 			t.Errorf("message %d: %+v", i, s)
 		}
 	}

@@ -6,18 +6,17 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// Group is one exchange, or several that only make sense together: a tool call
-// and its results. It begins with a user message and holds an answer to every
-// call, except that the last group of a View may end in calls which the
-// request answers. An exchange that brought a whole history makes several
-// groups, each with its part of it.
+// Group is one exchange, or several that make sense only together: a tool call and
+// its results. It begins with a user message and holds a result for every call. Only
+// the last group of a Reconciliation may end in calls, which the request then
+// answers. An exchange that brought a whole history is split into several groups.
 type Group struct {
 	Exchanges []store.Exchange
-	// Calling says that the request answers calls of this group.
+	// Calling says that the request answers the calls at the end of this group.
 	Calling bool
 }
 
-// Tokens is the sum over the group's messages.
+// Tokens returns the sum of the tokens of the group's messages.
 func (g *Group) Tokens() int {
 	n := 0
 	for i := range g.Exchanges {
@@ -26,54 +25,54 @@ func (g *Group) Tokens() int {
 	return n
 }
 
-// split puts together what only makes sense together: a user message and what
-// followed it up to the last answer. A user message begins something new
-// where it is the first of its exchange or follows an answer.
+// split divides the log into groups of what makes sense only together: a user message
+// and all that follows it up to the last reply. A user message begins a new group if
+// it is the first of its exchange or follows a reply.
 //
-// Results of tools go to their call, wherever it stands: another request may
-// have ended in between. A call that was answered before is answered anew, and
-// what followed it is void. The pieces of the result may share memory with
-// log; what is unsound of them is still there. last is the turn of the log's
-// last line; -1 where there is none.
-func split(log []line) (turns [][]line, last int) {
-	turns = make([][]line, 0, len(log)/2+1)
-	at := -1 // the turn that goes on
+// Results of tools join the group with their calls, wherever it is: another request
+// may have ended in between. Where a call had been answered before, the new results
+// replace all that followed it. The groups may share memory with log, and may still
+// hold messages that no provider would accept. last is the index of the group that
+// holds the log's last message, or -1.
+func split(log []storedMessage) (groups [][]storedMessage, last int) {
+	groups = make([][]storedMessage, 0, len(log)/2+1)
+	at := -1 // the group that the next message joins
 	for i := range log {
-		l := &log[i]
+		s := &log[i]
 		switch {
-		case l.role == "user" && (begins(log, i) || log[i-1].role == "assistant"):
+		case s.role == "user" && (startsExchange(log, i) || log[i-1].role == "assistant"):
 			at = -1
-		case l.result() && begins(log, i):
-			ids := []string{l.answers}
-			for n := i + 1; n < len(log) && log[n].result() && !begins(log, n); n++ {
-				ids = append(ids, log[n].answers)
+		case s.isResult() && startsExchange(log, i):
+			ids := []string{s.answersCall}
+			for n := i + 1; n < len(log) && log[n].isResult() && !startsExchange(log, n); n++ {
+				ids = append(ids, log[n].answersCall)
 			}
-			at = resume(turns, ids)
+			at = resume(groups, ids)
 		}
 		if at < 0 {
-			turns = append(turns, log[i:i])
-			at = len(turns) - 1
-		} else if t := turns[at]; &t[len(t)-1] != &log[i-1] {
-			turns[at] = slices.Clip(t) // or append would write over the log
+			groups = append(groups, log[i:i])
+			at = len(groups) - 1
+		} else if g := groups[at]; &g[len(g)-1] != &log[i-1] {
+			groups[at] = slices.Clip(g) // or append would overwrite the log
 		}
-		turns[at] = append(turns[at], *l)
+		groups[at] = append(groups[at], *s)
 	}
-	return turns, at
+	return groups, at
 }
 
-// resume is the index of the turn with the calls of these ids, cut so that
-// their results can follow; -1 where there is none. One that waits for the
-// results comes before others: some models number their calls anew each time.
-func resume(turns [][]line, ids []string) int {
-	for i := len(turns) - 1; i >= 0; i-- {
-		if _, waiting := sound(turns[i]); containsAll(waiting, ids) {
+// resume returns the index of the group with the calls of these ids, and cuts the
+// group so that their results can follow. It returns -1 where there is none. A group
+// whose calls are pending is preferred: some models reuse the ids of calls.
+func resume(groups [][]storedMessage, ids []string) int {
+	for i := len(groups) - 1; i >= 0; i-- {
+		if _, pending := validSuffix(groups[i]); containsAll(pending, ids) {
 			return i
 		}
 	}
-	for i := len(turns) - 1; i >= 0; i-- {
-		for j := len(turns[i]) - 1; j >= 0; j-- {
-			if containsAll(turns[i][j].calls, ids) {
-				turns[i] = turns[i][:j+1]
+	for i := len(groups) - 1; i >= 0; i-- {
+		for j := len(groups[i]) - 1; j >= 0; j-- {
+			if containsAll(groups[i][j].calls, ids) {
+				groups[i] = groups[i][:j+1]
 				return i
 			}
 		}
@@ -90,75 +89,74 @@ func containsAll(list, of []string) bool {
 	return true
 }
 
-// sound returns the longest end of a turn that a provider would take: it begins
-// with a user message, every call is followed by its results, in any order, and
-// every result preceded by its call. waiting are the calls at its end that have
-// no result yet.
-func sound(t []line) (end []line, waiting []string) {
-	start := len(t)
-	for i := range t {
-		l := &t[i]
-		if l.result() {
-			if n := slices.Index(waiting, l.answers); n >= 0 {
-				waiting = slices.Concat(waiting[:n], waiting[n+1:])
+// validSuffix returns the longest suffix of a group that a provider accepts. It
+// begins with a user message, results follow every call, in any order, and a call
+// precedes every result. pending are the calls at its end without a result.
+func validSuffix(g []storedMessage) (end []storedMessage, pending []string) {
+	start := len(g)
+	for i := range g {
+		s := &g[i]
+		if s.isResult() {
+			if n := slices.Index(pending, s.answersCall); n >= 0 {
+				pending = slices.Concat(pending[:n], pending[n+1:])
 			} else {
-				start, waiting = len(t), nil
+				start, pending = len(g), nil
 			}
 			continue
 		}
-		if len(waiting) > 0 {
-			start = len(t)
+		if len(pending) > 0 {
+			start = len(g)
 		}
-		if l.role == "user" {
+		if s.role == "user" {
 			start = min(start, i)
 		}
-		if waiting = nil; start <= i {
-			waiting = l.calls
+		if pending = nil; start <= i {
+			pending = s.calls
 		}
 	}
-	return t[start:], waiting
+	return g[start:], pending
 }
 
-// untilAnswer returns the turn up to its last answer in words.
-func untilAnswer(t []line) []line {
-	for len(t) > 0 && !t[len(t)-1].says() {
-		t = t[:len(t)-1]
+// untilReply returns the group up to its last reply.
+func untilReply(g []storedMessage) []storedMessage {
+	for len(g) > 0 && !g[len(g)-1].isReply() {
+		g = g[:len(g)-1]
 	}
-	return t
+	return g
 }
 
-// groups are what a provider would take of the turns. calling says that the
-// request answers calls of the last one.
-func groups(tail []store.Exchange, turns [][]line, calling bool) []Group {
-	groups := make([]Group, 0, len(turns))
-	for i, t := range turns {
-		answered := calling && i == len(turns)-1
-		if t, waiting := sound(t); len(t) > 0 && (answered || len(waiting) == 0) {
-			groups = append(groups, Group{Exchanges: exchanges(tail, t), Calling: answered})
+// validGroups returns the part of each group that a provider accepts. calling says
+// that the request answers calls of the last group.
+func validGroups(tail []store.Exchange, groups [][]storedMessage, calling bool) []Group {
+	out := make([]Group, 0, len(groups))
+	for i, g := range groups {
+		answered := calling && i == len(groups)-1
+		if g, pending := validSuffix(g); len(g) > 0 && (answered || len(pending) == 0) {
+			out = append(out, Group{Exchanges: exchangesOf(tail, g), Calling: answered})
 		}
 	}
-	return groups
+	return out
 }
 
-// exchanges are the exchanges of a turn: a piece of the tail where it is made
-// of whole ones that stand together, as nearly all are.
-func exchanges(tail []store.Exchange, t []line) []store.Exchange {
-	first, last := t[0].exchange, t[len(t)-1].exchange
+// exchangesOf returns the exchanges of a group. Where these are whole and adjacent,
+// as nearly always, it is a slice of the tail.
+func exchangesOf(tail []store.Exchange, g []storedMessage) []store.Exchange {
+	first, last := g[0].exchange, g[len(g)-1].exchange
 	n := 0
 	for i := first; i <= last; i++ {
 		n += len(tail[i].Messages)
 	}
-	if n == len(t) {
+	if n == len(g) {
 		return tail[first : last+1 : last+1]
 	}
 	var out []store.Exchange
-	for from := 0; from < len(t); {
+	for from := 0; from < len(g); {
 		to := from + 1
-		for to < len(t) && t[to].exchange == t[from].exchange {
+		for to < len(g) && g[to].exchange == g[from].exchange {
 			to++
 		}
-		e := tail[t[from].exchange]
-		start, end := t[from].message, t[to-1].message+1
+		e := tail[g[from].exchange]
+		start, end := g[from].message, g[to-1].message+1
 		for i := range e.Messages[:start] {
 			e.Offset += int64(e.Messages[i].Tokens)
 		}

@@ -103,11 +103,11 @@ func newSession(t testing.TB) *session { return &session{t: t, now: noon} }
 
 // request is a chat request on its way.
 type request struct {
-	s        *session
-	messages []openai.Message
-	said     []memory.Said
-	view     memory.View
-	mark     int64
+	s          *session
+	messages   []openai.Message
+	conv       []memory.RequestMessage
+	reconciled memory.Reconciliation
+	mark       int64
 }
 
 // ask begins a request: what is looked up stays as it was then.
@@ -122,10 +122,10 @@ func (s *session) begin(messages []openai.Message, retried bool) *request {
 		tail = tail[max(0, len(tail)-s.tail):]
 	}
 	before := fingerprint(tail)
-	r := &request{s: s, messages: messages, said: memory.Conversation(messages), mark: s.seq}
-	r.view = memory.Look(tail, r.said, retried, s.now)
+	r := &request{s: s, messages: messages, conv: memory.Conversation(messages), mark: s.seq}
+	r.reconciled = memory.Reconcile(tail, r.conv, retried, s.now)
 	if !bytes.Equal(fingerprint(tail), before) {
-		s.t.Fatal("Look changed the tail that it was given")
+		s.t.Fatal("Reconcile changed the tail that it was given")
 	}
 	return r
 }
@@ -141,8 +141,8 @@ func fingerprint(tail []store.Exchange) (b []byte) {
 	return b
 }
 
-// supplied is what the request is given from memory.
-func (r *request) supplied() string {
+// included is what the request gets from memory.
+func (r *request) included() string {
 	var list []string
 	for _, m := range r.history() {
 		list = append(list, short(m.JSON))
@@ -151,7 +151,7 @@ func (r *request) supplied() string {
 }
 
 func (r *request) history() (messages []store.Message) {
-	for _, g := range r.view.Groups {
+	for _, g := range r.reconciled.Groups {
 		for _, e := range g.Exchanges {
 			messages = append(messages, e.Messages...)
 		}
@@ -177,9 +177,9 @@ func (r *request) left(partial string) *session {
 	return r.end(&openai.Reply{Message: message(partial), HasText: true}, true)
 }
 
-func (r *request) turn(reply *openai.Reply, closed bool) *memory.Turn {
-	return &memory.Turn{
-		ID: fmt.Sprintf("%p", r), Messages: r.messages, Said: r.said, View: r.view, Reply: reply, Closed: closed, Now: r.s.now,
+func (r *request) completed(reply *openai.Reply, closed bool) *memory.Completed {
+	return &memory.Completed{
+		ID: fmt.Sprintf("%p", r), Messages: r.messages, Conversation: r.conv, Reconciliation: r.reconciled, Reply: reply, Closed: closed, Now: r.s.now,
 		Count: func(m *openai.Message) int { return len(m.JSON) },
 	}
 }
@@ -187,7 +187,7 @@ func (r *request) turn(reply *openai.Reply, closed bool) *memory.Turn {
 // end saves as the proxy and a store do.
 func (r *request) end(reply *openai.Reply, closed bool) *session {
 	s := r.s
-	t := r.turn(reply, closed)
+	t := r.completed(reply, closed)
 	d, save := t.Draft()
 	e := d.Exchange
 	if !save || len(e.Messages) == 0 {
@@ -199,7 +199,7 @@ func (r *request) end(reply *openai.Reply, closed bool) *session {
 			newer = append(newer, e)
 		}
 	}
-	replaces := r.view.Replaces
+	replaces := r.reconciled.Replaces
 	if len(newer) > 0 {
 		if e, replaces = d.Rebase(newer); len(e.Messages) == 0 {
 			return s
@@ -253,18 +253,18 @@ func (s *session) want(log string) *session {
 	return s
 }
 
-func (r *request) want(supplied string) *request {
+func (r *request) want(included string) *request {
 	r.s.t.Helper()
-	if got := r.supplied(); got != supplied {
-		r.s.t.Errorf("supplied\n\t%s\nwant\n\t%s", got, supplied)
+	if got := r.included(); got != included {
+		r.s.t.Errorf("included\n\t%s\nwant\n\t%s", got, included)
 	}
 	if err := valid(r.history(), r.messages); err != nil {
-		r.s.t.Errorf("%v, after %s", err, r.supplied())
+		r.s.t.Errorf("%v, after %s", err, r.included())
 	}
 	return r
 }
 
-// valid says why a provider would refuse what is supplied, and what the client
+// valid says why a provider would refuse what is included, and what the client
 // didn't do itself.
 func valid(history []store.Message, sent []openai.Message) error {
 	var all []openai.Message

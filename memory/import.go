@@ -11,30 +11,30 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// FinishImported stands in place of the finish_reason of exchanges that were
-// imported.
+// FinishImported is the finish_reason that is saved for imported exchanges.
 const FinishImported = "imported"
 
-// History is a conversation that was had elsewhere, ready to be saved.
+// History is a conversation from elsewhere, ready to be saved.
 type History struct {
-	// ID begins the IDs of the exchanges.
+	// ID is the prefix of the exchanges' IDs.
 	ID       string
 	Messages []openai.Imported
 	Now      time.Time
-	// Count gives the tokens of a message by o200k_base, as they are stored.
+	// Count returns the tokens of a message in o200k_base, the encoding of stored
+	// counts.
 	Count func(*openai.Message) int
 }
 
-// Exchanges are what the session gets: all but the system and developer
-// messages. An exchange begins with a user message, unless another stands ahead
-// of it, and goes up to the next. What comes ahead of the first user message is
-// an exchange of its own. It goes on with the turn that the session ends in,
-// such as with the reply to a question that was imported alone; where there is
-// no such turn, it is kept but not supplied. Nor is an exchange in which the
-// assistant says nothing: providers refuse that.
+// Exchanges returns what the session gets: all but the system and developer messages.
+// A user message begins an exchange, unless another user message precedes it.
+//
+// Messages ahead of the first user message are an exchange of their own. It continues
+// the session's last group, such as with the reply to a question that was imported
+// alone. Without such a group it is saved but never included. Nor is an exchange with
+// an empty assistant message: providers refuse those.
 func (h *History) Exchanges() []store.Exchange {
 	var list []store.Exchange
-	before := "" // the role of the message before
+	before := "" // the role of the previous message
 	for i := range h.Messages {
 		m := &h.Messages[i]
 		if m.System() {
@@ -47,7 +47,7 @@ func (h *History) Exchanges() []store.Exchange {
 		}
 		before = m.Role
 		e := &list[len(list)-1]
-		e.Hidden = e.Hidden || silent(&m.Message)
+		e.Hidden = e.Hidden || saysNothing(&m.Message)
 		if !m.Created.IsZero() {
 			e.Created = m.Created
 		}
@@ -58,9 +58,9 @@ func (h *History) Exchanges() []store.Exchange {
 	return list
 }
 
-// silent reports whether a message is one of the assistant that has neither
-// words nor calls, nor anything else in their place.
-func silent(m *openai.Message) bool {
+// saysNothing reports whether a message is the assistant's and has no text, no calls
+// and nothing else in their place.
+func saysNothing(m *openai.Message) bool {
 	if m.Role != "assistant" || strings.TrimSpace(m.Text()) != "" {
 		return false
 	}

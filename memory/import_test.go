@@ -25,36 +25,36 @@ func history(list string) []store.Exchange {
 }
 
 func TestAnImportIsCutIntoExchanges(t *testing.T) {
-	for name, c := range map[string]struct{ in, want, supplied string }{
-		"turns":                         {"u:1 a:2 u:3 a:4", "u:1 a:2 | u:3 a:4", "u:1 a:2 | u:3 a:4"},
-		"instructions aren't kept":      {"s:x u:1 a:2 s:y u:3 a:4", "u:1 a:2 | u:3 a:4", "u:1 a:2 | u:3 a:4"},
-		"nothing but instructions":      {"s:x s:y", "", ""},
-		"several questions in a row":    {"u:1 u:2 a:3 u:4 a:5", "u:1 u:2 a:3 | u:4 a:5", "u:1 u:2 a:3 | u:4 a:5"},
-		"calls stay with their results": {"u:1 c:x,y r:y r:x a:2 u:3 a:4", "u:1 c:x,y r:y r:x a:2 | u:3 a:4", "u:1 c:x,y r:y r:x a:2 | u:3 a:4"},
-		"a greeting is kept, not given": {"a:hello u:1 a:2", "a:hello | u:1 a:2", "u:1 a:2"},
-		"a result without its call":     {"r:x a:1 u:2 a:3", "r:x a:1 | u:2 a:3", "u:2 a:3"},
-		"a call never answered":         {"u:1 c:x u:2 a:3", "u:1 c:x | u:2 a:3", "u:2 a:3"},
-		"an answer that says nothing":   {"u:1 a: u:2 a:3", "u:1 a: | u:2 a:3", "u:2 a:3"},
-		"a question never answered":     {"u:1 a:2 u:3", "u:1 a:2 | u:3", "u:1 a:2 | u:3"},
+	for name, c := range map[string]struct{ in, want, included string }{
+		"exchanges":                        {"u:1 a:2 u:3 a:4", "u:1 a:2 | u:3 a:4", "u:1 a:2 | u:3 a:4"},
+		"instructions aren't kept":         {"s:x u:1 a:2 s:y u:3 a:4", "u:1 a:2 | u:3 a:4", "u:1 a:2 | u:3 a:4"},
+		"nothing but instructions":         {"s:x s:y", "", ""},
+		"several questions in a row":       {"u:1 u:2 a:3 u:4 a:5", "u:1 u:2 a:3 | u:4 a:5", "u:1 u:2 a:3 | u:4 a:5"},
+		"calls stay with their results":    {"u:1 c:x,y r:y r:x a:2 u:3 a:4", "u:1 c:x,y r:y r:x a:2 | u:3 a:4", "u:1 c:x,y r:y r:x a:2 | u:3 a:4"},
+		"a greeting is kept, not included": {"a:hello u:1 a:2", "a:hello | u:1 a:2", "u:1 a:2"},
+		"a result without its call":        {"r:x a:1 u:2 a:3", "r:x a:1 | u:2 a:3", "u:2 a:3"},
+		"a call never answered":            {"u:1 c:x u:2 a:3", "u:1 c:x | u:2 a:3", "u:2 a:3"},
+		"an answer that says nothing":      {"u:1 a: u:2 a:3", "u:1 a: | u:2 a:3", "u:2 a:3"},
+		"a question never answered":        {"u:1 a:2 u:3", "u:1 a:2 | u:3", "u:1 a:2 | u:3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			exchanges := history(c.in)
 			if got := shown(exchanges); got != c.want {
 				t.Errorf("exchanges %s, want %s", got, c.want)
 			}
-			said := memory.Conversation(parse("u:new"))
+			conv := memory.Conversation(parse("u:new"))
 			var groups []string
-			for _, g := range memory.Look(exchanges, said, false, time.Unix(1_800_000_000, 0)).Groups {
+			for _, g := range memory.Reconcile(exchanges, conv, false, time.Unix(1_800_000_000, 0)).Groups {
 				groups = append(groups, strings.ReplaceAll(shown(g.Exchanges), " | ", " "))
 			}
-			if got := strings.Join(groups, " | "); got != c.supplied {
-				t.Errorf("supplied %s, want %s", got, c.supplied)
+			if got := strings.Join(groups, " | "); got != c.included {
+				t.Errorf("included %s, want %s", got, c.included)
 			}
 		})
 	}
 }
 
-func TestWhatIsImportedInPiecesIsSuppliedWhole(t *testing.T) {
+func TestWhatIsImportedInPiecesIsIncludedWhole(t *testing.T) {
 	var exchanges []store.Exchange
 	for i, piece := range []string{"u:1", "a:2", "u:3 c:x,y", "r:x", "r:y a:4"} {
 		for _, e := range history(piece) {
@@ -62,23 +62,23 @@ func TestWhatIsImportedInPiecesIsSuppliedWhole(t *testing.T) {
 			exchanges = append(exchanges, e)
 		}
 	}
-	v := memory.Look(exchanges, memory.Conversation(parse("u:new")), false, time.Unix(1_800_000_000, 0))
+	v := memory.Reconcile(exchanges, memory.Conversation(parse("u:new")), false, time.Unix(1_800_000_000, 0))
 	var groups []string
 	for _, g := range v.Groups {
 		groups = append(groups, strings.ReplaceAll(shown(g.Exchanges), " | ", " "))
 	}
 	if got := strings.Join(groups, " | "); got != "u:1 a:2 | u:3 c:x,y r:x r:y a:4" {
-		t.Errorf("supplied %s", got)
+		t.Errorf("included %s", got)
 	}
 }
 
-func TestAnImportThatIsResentIsNeitherSuppliedNorSavedAgain(t *testing.T) {
+func TestAnImportThatIsResentIsNeitherIncludedNorSavedAgain(t *testing.T) {
 	const conversation = "u:1 c:x r:x a:2 u:3 a:4 u:5 a:6"
 	exchanges := history("s:x " + conversation)
-	said := memory.Conversation(parse("s:x " + conversation + " u:new"))
-	v := memory.Look(exchanges, said, false, time.Unix(1_800_000_000, 0))
-	if len(v.Groups) != 0 || v.New != len(said)-1 {
-		t.Errorf("%d groups are supplied, and from %d of %d saved", len(v.Groups), v.New, len(said))
+	conv := memory.Conversation(parse("s:x " + conversation + " u:new"))
+	v := memory.Reconcile(exchanges, conv, false, time.Unix(1_800_000_000, 0))
+	if len(v.Groups) != 0 || v.New != len(conv)-1 {
+		t.Errorf("%d groups are included, and from %d of %d saved", len(v.Groups), v.New, len(conv))
 	}
 }
 
@@ -121,7 +121,7 @@ func TestAnImportIsNoRequestThatCouldBeRetried(t *testing.T) {
 	}
 	exchanges := h.Exchanges()
 	exchanges[0].Seq = 1
-	if v := memory.Look(exchanges, memory.Conversation(parse("u:1")), true, h.Now); v.Replaces != 0 || len(v.Groups) != 1 {
+	if v := memory.Reconcile(exchanges, memory.Conversation(parse("u:1")), true, h.Now); v.Replaces != 0 || len(v.Groups) != 1 {
 		t.Errorf("got %+v", v)
 	}
 }

@@ -6,36 +6,37 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// retryWindow is how long a request with the same new messages may be a retry.
-// The SDKs time out after 10 minutes by default.
+// retryWindow is how long after a request another one with the same new messages may
+// be its retry. The OpenAI SDKs time out after 10 minutes by default.
 const retryWindow = 15 * time.Minute
 
-// recent is among how many of the newest exchanges a repeated one is looked
-// for: others of the session may have ended in between.
-const recent = 8
+// retryDepth is how many of the newest exchanges are searched for the one that a
+// request repeats: others of the session may have ended in between.
+const retryDepth = 8
 
-// repeated is the index of the exchange whose request was this one, a short
-// while ago, and whose reply the client never got; -1 where there is none.
+// findRetried returns the index of a recent exchange that had the same request, and
+// whose reply the client never got; -1 where there is none.
 //
-// The newest exchange is one if the client says that it retries, or had left
-// early. An older one has to have been left early, for a client may retry what
-// never got here: had it asked the same before, and got its reply, that would
-// be lost. And without the client's word, an older one must have shown
-// nothing: what has been shown may have been talked about since.
-func repeated(tail []store.Exchange, said []Said, carried store.Digest, retried bool, now time.Time) int {
+// The newest exchange qualifies if the client says that it retries, or if it left
+// early. An older one qualifies only if the client left early. The client may be
+// retrying a request that never arrived here; if it had asked the same before, and
+// had got the reply, that exchange would be lost. Unless the client says that it
+// retries, an older one must be hidden as well: the conversation may refer to
+// anything that was shown.
+func findRetried(tail []store.Exchange, conv []RequestMessage, carried store.Digest, retried bool, now time.Time) int {
 	newest := true
-	for i := len(tail) - 1; i >= max(0, len(tail)-recent); i-- {
+	for i := len(tail) - 1; i >= max(0, len(tail)-retryDepth); i-- {
 		e := &tail[i]
 		if now.Sub(e.Created) > retryWindow {
 			break
 		}
-		if e.Finish == FinishImported { // no request of ours
+		if e.Finish == FinishImported { // it was never a request
 			newest = false
 			continue
 		}
-		left := e.Finish == FinishClientClosed
-		unheard := retried && (left || newest) || left && (e.Hidden || newest)
-		if unheard && e.Carried == carried && asks(e, said) {
+		closed := e.Finish == FinishClientClosed
+		undelivered := retried && (closed || newest) || closed && (e.Hidden || newest)
+		if undelivered && e.Carried == carried && sameNewMessages(e, conv) {
 			return i
 		}
 		newest = newest && e.Hidden
@@ -43,17 +44,17 @@ func repeated(tail []store.Exchange, said []Said, carried store.Digest, retried 
 	return -1
 }
 
-// asks reports whether the exchange's request ended in the same messages as
-// this one: together with Carried that says that it was the same.
-func asks(e *store.Exchange, said []Said) bool {
+// sameNewMessages reports whether the exchange's request ended in the same messages
+// as this one. If the digests in Carried are equal, too, the requests were the same.
+func sameNewMessages(e *store.Exchange, conv []RequestMessage) bool {
 	n := len(e.Messages)
 	if n > 0 && role(e.Messages[n-1].JSON) == "assistant" {
 		n--
 	}
-	if n == 0 || n > len(said) {
+	if n == 0 || n > len(conv) {
 		return false
 	}
-	for i, s := range said[len(said)-n:] {
+	for i, s := range conv[len(conv)-n:] {
 		if e.Messages[i].Digest != s.Digest {
 			return false
 		}

@@ -6,15 +6,15 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// Some clients resend replies in a version of their own: without the thoughts
-// in them, or as far as they were shown before the user stopped them. The log
-// keeps both, and the client's version is the one that is supplied.
+// Some clients resend a reply in a version of their own: without its reasoning, or
+// cut off where the user stopped it. The session keeps both versions, and the
+// client's is included.
 
-// rewritten reports whether the next line is the client's version of this one:
-// the request of the next exchange brought that line, and carried a history
-// ahead of it. A request without a history has something new to say.
-func rewritten(tail []store.Exchange, log []line, i int) bool {
-	if i+1 >= len(log) || log[i+1].message > 0 || !log[i+1].says() || !log[i].says() {
+// rewritten reports whether the next message of the log is the client's version of
+// this one: the request of the next exchange brought it, and carried a history ahead
+// of it. A request without a history brings something new instead.
+func rewritten(tail []store.Exchange, log []storedMessage, i int) bool {
+	if i+1 >= len(log) || log[i+1].message > 0 || !log[i+1].isReply() || !log[i].isReply() {
 		return false
 	}
 	e := &tail[log[i+1].exchange]
@@ -25,21 +25,21 @@ func rewritten(tail []store.Exchange, log []line, i int) bool {
 	for user > 0 && role(e.Messages[user].JSON) != "user" {
 		user--
 	}
-	ahead := make([]Said, user)
+	ahead := make([]RequestMessage, user)
 	for j := range ahead {
 		ahead[j].Digest = e.Messages[j].Digest
 	}
 	return user > 0 && digestAll(ahead) != e.Carried
 }
 
-// withoutRewritten returns a turn less the line that the client has its own
-// version of. There is one at most: the exchange that brought that version holds
-// the next turn's user message.
-func withoutRewritten(tail []store.Exchange, turn []line) []line {
-	for i := range turn {
-		if rewritten(tail, turn, i) {
-			return slices.Concat(turn[:i], turn[i+1:])
+// withoutRewritten returns a group without the message that the client has its own
+// version of. There is at most one: the exchange that brought the client's version
+// also holds the user message that begins the next group.
+func withoutRewritten(tail []store.Exchange, group []storedMessage) []storedMessage {
+	for i := range group {
+		if rewritten(tail, group, i) {
+			return slices.Concat(group[:i], group[i+1:])
 		}
 	}
-	return turn
+	return group
 }

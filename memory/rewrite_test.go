@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// A reply that the client resends in its own version is supplied in that
+// A reply that the client resends in its own version is included in that
 // version, and once.
 func TestRewrittenReplies(t *testing.T) {
 	// A client that drops what the model thinks, and resends everything.
 	dropping := func(t *testing.T) *session {
 		s := newSession(t)
-		var said []string
+		var conv []string
 		for i := range 3 {
-			said = append(said, fmt.Sprint("u:", i))
-			s.ask(strings.Join(said, " ")).want("").answered(fmt.Sprint("a:thought", i))
-			said = append(said, fmt.Sprint("a:", i))
+			conv = append(conv, fmt.Sprint("u:", i))
+			s.ask(strings.Join(conv, " ")).want("").answered(fmt.Sprint("a:thought", i))
+			conv = append(conv, fmt.Sprint("a:", i))
 		}
 		return s.want("u:0 a:thought0 | a:0 u:1 a:thought1 | a:1 u:2 a:thought2")
 	}

@@ -12,26 +12,26 @@ import (
 )
 
 // Every row: a session as it was told, a request and its reply; what the
-// request is supplied, and the log afterwards.
-func TestLook(t *testing.T) {
+// request gets, and the log afterwards.
+func TestReconcile(t *testing.T) {
 	for _, c := range []struct {
-		name, log, request, reply, supplied, saved string
+		name, log, request, reply, included, saved string
 	}{
 		{"a first message finds nothing",
 			"", "u:A", "a:a", "", "u:A a:a"},
-		{"a new message is supplied what was said",
+		{"a new message gets what was said",
 			"u:A a:a | u:B a:b", "u:C", "a:c", "u:A a:a u:B a:b", "u:A a:a | u:B a:b | u:C a:c"},
 		{"a new message with the words of an earlier one is new",
 			"u:hi a:hello | u:hi a:hello", "u:hi", "a:hello", "u:hi a:hello u:hi a:hello", "u:hi a:hello | u:hi a:hello | u:hi a:hello"},
 		{"two new user messages are both saved",
 			"u:A a:a", "u:B u:C", "a:c", "u:A a:a", "u:A a:a | u:B u:C a:c"},
-		{"a full resend is supplied nothing, and only its end is saved",
+		{"a full resend gets nothing, and only its end is saved",
 			"u:A a:a | u:B a:b", "u:A a:a u:B a:b u:C", "a:c", "", "u:A a:a | u:B a:b | u:C a:c"},
-		{"a resend that was trimmed is supplied what it lacks",
+		{"a resend that was trimmed gets what it lacks",
 			"u:A a:a | u:B a:b | u:C a:c", "u:C a:c u:D", "a:d", "u:A a:a u:B a:b", "u:A a:a | u:B a:b | u:C a:c | u:D a:d"},
-		{"a resend that begins inside of an exchange is supplied its beginning",
+		{"a resend that begins inside of an exchange gets its beginning",
 			"u:A a:a | u:B a:b", "a:b u:C", "a:c", "u:A a:a u:B", "u:A a:a | u:B a:b | u:C a:c"},
-		{"a history saved in one exchange is supplied in part",
+		{"a history saved in one exchange is included in part",
 			"u:A a:a u:B a:b u:C a:c", "u:C a:c u:D", "a:d", "u:A a:a u:B a:b", "u:A a:a u:B a:b u:C a:c | u:D a:d"},
 		{"a history from before the session is saved with the first request",
 			"", "u:A a:a u:B a:b u:C", "a:c", "", "u:A a:a u:B a:b u:C a:c"},
@@ -89,7 +89,7 @@ func TestLook(t *testing.T) {
 			"u:A c:1 | u:B a:b", "r:1", "a:a", "u:A c:1", "u:A c:1 | u:B a:b | r:1 a:a"},
 		{"a tool result of a call that was answered before: it is answered anew",
 			"u:A c:1 | r:1 a:a", "r:1", "a:a2", "u:A c:1", "u:A c:1 | r:1 a:a | r:1 a:a2"},
-		{"calls numbered anew in each turn: the open one is meant",
+		{"calls numbered anew in each exchange: the open one is meant",
 			"u:A c:0 | r:0 a:a | u:B c:0", "r:0", "a:b", "u:A c:0 r:0 a:a u:B c:0", "u:A c:0 | r:0 a:a | u:B c:0 | r:0 a:b"},
 		{"calls numbered anew in each round: those that are answered are meant",
 			"u:A c:0,1,2 | r:0 r:1 r:2 c:0,1", "r:0 r:1 r:2", "a:a", "u:A c:0,1,2", "u:A c:0,1,2 | r:0 r:1 r:2 c:0,1 | r:0 r:1 r:2 a:a"},
@@ -97,19 +97,19 @@ func TestLook(t *testing.T) {
 			"u:A a:a", "r:9", "a:b", "u:A a:a", "u:A a:a | r:9 a:b"},
 		{"tool results in a resent history",
 			"u:A a:a | u:B c:1", "u:A a:a u:B c:1 r:1", "a:b", "", "u:A a:a | u:B c:1 | r:1 a:b"},
-		{"tool results with their turn alone",
+		{"tool results with their question alone",
 			"u:A a:a | u:B c:1", "u:B c:1 r:1", "a:b", "u:A a:a", "u:A a:a | u:B c:1 | r:1 a:b"},
 		{"a resend that was trimmed to begin with a result",
 			"u:A c:1 | r:1 a:a", "r:1 a:a u:B", "a:b", "u:A c:1", "u:A c:1 | r:1 a:a | u:B a:b"},
 		{"a resend that was trimmed to begin with the answer behind tools",
 			"u:A c:1 | r:1 a:a", "a:a u:B", "a:b", "u:A c:1 r:1", "u:A c:1 | r:1 a:a | u:B a:b"},
-		{"a call that nobody answered isn't supplied",
+		{"a call that nobody answered isn't included",
 			"u:A a:a | u:B c:1 | u:C a:c", "u:D", "a:d", "u:A a:a u:C a:c", "u:A a:a | u:B c:1 | u:C a:c | u:D a:d"},
-		{"a call that was answered in part isn't supplied",
+		{"a call that was answered in part isn't included",
 			"u:A a:a | u:B c:1,2 | r:1 a:b", "u:D", "a:d", "u:A a:a", "u:A a:a | u:B c:1,2 | r:1 a:b | u:D a:d"},
 		{"what follows a call that was answered in part, from the next user message on",
 			"u:A a:a | u:B c:1,2 | r:1 u:C a:c", "u:D", "a:d", "u:A a:a u:C a:c", "u:A a:a | u:B c:1,2 | r:1 u:C a:c | u:D a:d"},
-		{"a tool result whose turn began with calls that were answered in part",
+		{"a tool result whose exchange began with calls that were answered in part",
 			"u:A c:1 | u:B c:2,3 | r:2 u:C c:1", "r:1", "a:c", "u:C c:1", "u:A c:1 | u:B c:2,3 | r:2 u:C c:1 | r:1 a:c"},
 		{"results whose call is not there don't take others with them",
 			"u:A a:a | r:9 a:x | u:B a:b", "u:D", "a:d", "u:A a:a u:B a:b", "u:A a:a | r:9 a:x | u:B a:b | u:D a:d"},
@@ -131,16 +131,16 @@ func TestLook(t *testing.T) {
 			"u:A a:a", "s:x", "a:b", "u:A a:a", "u:A a:a | a:b"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			newSession(t).conversation(c.log).ask(c.request).want(c.supplied).answered(c.reply).want(c.saved)
+			newSession(t).conversation(c.log).ask(c.request).want(c.included).answered(c.reply).want(c.saved)
 		})
 	}
 }
 
 func TestTemplate(t *testing.T) {
 	const template = "u:good? a:yes u:bad? a:no "
-	ask := func(s *session, supplied, q, r string) { s.t.Helper(); s.ask(template + q).want(supplied).answered(r) }
+	ask := func(s *session, included, q, r string) { s.t.Helper(); s.ask(template + q).want(included).answered(r) }
 
-	t.Run("is saved once, and what was said behind it supplied from the third request on", func(t *testing.T) {
+	t.Run("is saved once, and what was said behind it included from the third request on", func(t *testing.T) {
 		s := newSession(t)
 		ask(s, "", "u:A", "a:yes")
 		ask(s, "", "u:B", "a:no")
@@ -163,8 +163,8 @@ func TestTemplate(t *testing.T) {
 		ask(s, "", "u:B", "a:no")
 		ask(s, "u:A a:yes u:B a:no", "u:C", "c:1")
 		r := s.ask(template + "u:C c:1 r:1").want("u:A a:yes u:B a:no")
-		if r.view.Stored == nil || shorts(r.view.Stored.Messages) != "u:C c:1" {
-			t.Errorf("Stored = %v, want the exchange of the user message", r.view.Stored)
+		if r.reconciled.Stored == nil || shorts(r.reconciled.Stored.Messages) != "u:C c:1" {
+			t.Errorf("Stored = %v, want the exchange of the user message", r.reconciled.Stored)
 		}
 		r.answered("a:done").want(template + "u:A a:yes | u:B a:no | u:C c:1 | r:1 a:done")
 		ask(s, "u:A a:yes u:B a:no u:C c:1 r:1 a:done", "u:D", "a:no")
@@ -225,7 +225,7 @@ func TestTemplate(t *testing.T) {
 }
 
 func TestHiddenExchanges(t *testing.T) {
-	t.Run("are not supplied", func(t *testing.T) {
+	t.Run("are not included", func(t *testing.T) {
 		s := newSession(t).conversation("u:A a:a")
 		s.ask("u:B").left("").want("u:A a:a | (u:B)").ask("u:C").want("u:A a:a")
 	})
@@ -301,8 +301,8 @@ func TestRetries(t *testing.T) {
 		s := newSession(t)
 		s.ask("u:B").left("")
 		s.conversation("u:1 a:1 | u:2 a:2 | u:3 a:3 | u:4 a:4 | u:5 a:5 | u:6 a:6 | u:7 a:7 | u:8 a:8")
-		if r := s.retry("u:B"); r.view.Replaces != 0 {
-			t.Errorf("replaces %d", r.view.Replaces)
+		if r := s.retry("u:B"); r.reconciled.Replaces != 0 {
+			t.Errorf("replaces %d", r.reconciled.Replaces)
 		}
 	})
 	for minutes, replaces := range map[int]bool{0: true, 14: true, 16: false} {
@@ -311,8 +311,8 @@ func TestRetries(t *testing.T) {
 				s := newSession(t)
 				s.ask("u:B").left("a:be")
 				s.now = s.now.Add(time.Duration(minutes) * time.Minute)
-				if r := s.begin(parse("u:B"), retried); r.view.Replaces != 0 != replaces {
-					t.Errorf("marked %t: replaces %d", retried, r.view.Replaces)
+				if r := s.begin(parse("u:B"), retried); r.reconciled.Replaces != 0 != replaces {
+					t.Errorf("marked %t: replaces %d", retried, r.reconciled.Replaces)
 				}
 			}
 		})
@@ -414,19 +414,19 @@ func TestTwoInFlight(t *testing.T) {
 
 func TestStored(t *testing.T) {
 	for _, c := range []struct{ name, log, request, want string }{
-		{"a new turn has none", "u:A a:a", "u:A", ""},
+		{"a new exchange has none", "u:A a:a", "u:A", ""},
 		{"results alone", "u:A a:a | u:B c:1", "r:1", "u:B c:1"},
 		{"results alone, of a call further back", "u:A c:1 | u:B a:b", "r:1", "u:A c:1"},
 		{"results in their second round", "u:B c:1 | r:1 c:2", "r:2", "u:B c:1"},
-		{"results with their turn", "u:B a:b | u:B c:1", "u:B c:1 r:1", "u:B c:1"},
-		{"results with a turn that the session doesn't know", "u:B a:b", "u:X a:x u:C c:1 r:1", ""},
-		{"results with their turn, trimmed to begin with those of another", "u:A c:0 | r:0 a:a | u:B c:1", "r:0 a:a u:B c:1 r:1", "u:B c:1"},
+		{"results with their question", "u:B a:b | u:B c:1", "u:B c:1 r:1", "u:B c:1"},
+		{"results with a question that the session doesn't know", "u:B a:b", "u:X a:x u:C c:1 r:1", ""},
+		{"results with their question, trimmed to begin with those of another", "u:A c:0 | r:0 a:a | u:B c:1", "r:0 a:a u:B c:1 r:1", "u:B c:1"},
 		{"the beginning of a reply", "u:B a:b", "u:B a:{", ""},
 		{"nothing said", "u:B a:b", "s:x", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := ""
-			if e := newSession(t).conversation(c.log).ask(c.request).view.Stored; e != nil {
+			if e := newSession(t).conversation(c.log).ask(c.request).reconciled.Stored; e != nil {
 				got = shorts(e.Messages)
 			}
 			if got != c.want {
@@ -437,7 +437,7 @@ func TestStored(t *testing.T) {
 	t.Run("hidden exchanges are none", func(t *testing.T) {
 		s := newSession(t).conversation("u:A c:1")
 		s.ask("u:X").left("")
-		if e := s.ask("r:1").view.Stored; e == nil || shorts(e.Messages) != "u:A c:1" {
+		if e := s.ask("r:1").reconciled.Stored; e == nil || shorts(e.Messages) != "u:A c:1" {
 			t.Errorf("got %v", e)
 		}
 	})
@@ -447,7 +447,7 @@ func TestGroupsKnowTheirPlace(t *testing.T) {
 	s := newSession(t).conversation("u:A a:a | u:B a:b u:C c:1 r:1 a:c u:D a:d | u:E c:2 | r:2 a:e")
 	var total int64
 	var sizes []int
-	for _, g := range s.ask("u:F").view.Groups {
+	for _, g := range s.ask("u:F").reconciled.Groups {
 		if got := g.Exchanges[0].Offset; got != total {
 			t.Errorf("a group begins at %d, want %d", got, total)
 		}
@@ -463,7 +463,7 @@ func TestGroupsKnowTheirPlace(t *testing.T) {
 	if got := fmt.Sprint(sizes); got != "[1 1 1 1 2]" {
 		t.Errorf("the groups have %s exchanges", got)
 	}
-	groups := newSession(t).conversation("u:A a:a | u:B c:1").ask("r:1").view.Groups
+	groups := newSession(t).conversation("u:A a:a | u:B c:1").ask("r:1").reconciled.Groups
 	if len(groups) != 2 || groups[0].Calling || !groups[1].Calling {
 		t.Errorf("the last group alone is answered: %+v", groups)
 	}
@@ -480,7 +480,7 @@ func TestLongSession(t *testing.T) {
 		t.Fatalf("%d exchanges", len(s.log))
 	}
 	if r := s.ask("u:x"); len(r.history()) != 1000 {
-		t.Errorf("%d messages are supplied", len(r.history()))
+		t.Errorf("%d messages are included", len(r.history()))
 	}
 	// Edited near its end, and in another place than before.
 	edited := strings.Replace(history, "a:498", "a:other", 1)
@@ -500,7 +500,7 @@ func TestLongSession(t *testing.T) {
 	}
 }
 
-func TestLookTakesAnything(t *testing.T) {
+func TestReconcileTakesAnything(t *testing.T) {
 	for _, tail := range [][]store.Exchange{nil, {{}}, {{Hidden: true}, {}}, {{Messages: []store.Message{{JSON: []byte("x")}}}}, {{Messages: []store.Message{{}}}}} {
 		for _, list := range []string{"", "s:x", "u:x", "a:x", "r:x", "a:x u:x"} {
 			s := newSession(t)
@@ -512,12 +512,12 @@ func TestLookTakesAnything(t *testing.T) {
 
 // A session whose beginning is read because its end doesn't show what the
 // request resends.
-func TestLookBack(t *testing.T) {
+func TestWithHead(t *testing.T) {
 	back := func(s *session, head, tail int, list string, retried bool) *request {
 		r := s.begin(parse(list), retried)
-		r.view = memory.Look(s.log[len(s.log)-tail:], r.said, retried, s.now)
+		r.reconciled = memory.Reconcile(s.log[len(s.log)-tail:], r.conv, retried, s.now)
 		found := false
-		if r.view, found = r.view.LookBack(s.log[:head], s.log[len(s.log)-tail:], r.said, s.now); !found {
+		if r.reconciled, found = r.reconciled.WithHead(s.log[:head], s.log[len(s.log)-tail:], r.conv, s.now); !found {
 			s.t.Errorf("%s isn't found at the beginning of %s", list, s.saved())
 		}
 		return r
@@ -529,10 +529,10 @@ func TestLookBack(t *testing.T) {
 		back(s, 4, 4, sent, false).want("").left("a:y")
 		back(s, 4, 4, sent, true).want("").answered("a:yes").want(long + " | u:X a:x u:Y a:yes")
 	})
-	t.Run("the turn that is gone on with is the one that was found", func(t *testing.T) {
+	t.Run("the exchange that is continued is the one that was found", func(t *testing.T) {
 		s := newSession(t).conversation(long)
 		r := back(s, 4, 4, "u:A c:0 r:0 a:a u:B c:0 r:0", false)
-		if e := r.view.Stored; e == nil || shorts(e.Messages) != "u:B c:0" {
+		if e := r.reconciled.Stored; e == nil || shorts(e.Messages) != "u:B c:0" {
 			t.Errorf("Stored = %v", e)
 		}
 	})
@@ -553,8 +553,8 @@ func TestATemplateThatOnlyTheBeginningShows(t *testing.T) {
 	}
 	s.conversation("u:1 a:1 | u:2 a:2 | u:3 a:3")
 	r := s.begin(parse("u:good? a:yes u:D"), false)
-	r.view = memory.Look(s.log[3:], r.said, false, s.now)
-	r.view, _ = r.view.LookBack(s.log[:2], s.log[3:], r.said, s.now)
+	r.reconciled = memory.Reconcile(s.log[3:], r.conv, false, s.now)
+	r.reconciled, _ = r.reconciled.WithHead(s.log[:2], s.log[3:], r.conv, s.now)
 	r.want("u:1 a:1 u:2 a:2 u:3 a:3").answered("a:d").want("u:good? a:yes u:A a:no | u:B a:no | u:C a:no | u:1 a:1 | u:2 a:2 | u:3 a:3 | u:D a:d")
 }
 
@@ -563,8 +563,8 @@ func TestATemplateIsNotLookedFor(t *testing.T) {
 	for _, q := range words("A B C D") {
 		s.ask("u:good? a:yes u:" + q).answered("a:no")
 	}
-	// Its turn goes on with a call that the session doesn't hold.
-	if n := s.ask("u:good? a:yes u:E c:1 r:1").want("u:A a:no u:B a:no u:C a:no u:D a:no").view.Unseen; n != 0 {
+	// It continues a call that the session doesn't hold.
+	if n := s.ask("u:good? a:yes u:E c:1 r:1").want("u:A a:no u:B a:no u:C a:no u:D a:no").reconciled.Unmatched; n != 0 {
 		t.Errorf("%d messages are looked for at the beginning, where the template stands", n)
 	}
 }

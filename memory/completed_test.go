@@ -8,8 +8,8 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-func TestTurnExchange(t *testing.T) {
-	said, calls := message("a:a"), message("c:1")
+func TestCompletedExchange(t *testing.T) {
+	conv, calls := message("a:a"), message("c:1")
 	for _, c := range []struct {
 		name   string
 		reply  openai.Reply
@@ -19,17 +19,17 @@ func TestTurnExchange(t *testing.T) {
 		finish       string
 		messages     string
 	}{
-		{"finished", openai.Reply{Message: said, Finish: "stop", HasText: true}, false, true, false, "stop", "u:A a:a"},
-		{"finished at its limit", openai.Reply{Message: said, Finish: "length", HasText: true}, false, true, false, "length", "u:A a:a"},
+		{"finished", openai.Reply{Message: conv, Finish: "stop", HasText: true}, false, true, false, "stop", "u:A a:a"},
+		{"finished at its limit", openai.Reply{Message: conv, Finish: "length", HasText: true}, false, true, false, "length", "u:A a:a"},
 		{"calls tools", openai.Reply{Message: calls, Finish: "tool_calls", HasCalls: true}, false, true, false, "tool_calls", "u:A c:1"},
 		{"says nothing", openai.Reply{Message: message("a:"), Finish: "stop"}, false, true, true, "stop", "u:A a:"},
 		{"failed", openai.Reply{Failed: true}, false, false, false, "", ""},
-		{"failed in the middle", openai.Reply{Message: said, HasText: true, Failed: true}, false, false, false, "", ""},
-		{"failed, and the client left", openai.Reply{Message: said, HasText: true, Failed: true}, true, false, false, "", ""},
-		{"broken off by the router", openai.Reply{Message: said, HasText: true}, false, false, false, "", ""},
+		{"failed in the middle", openai.Reply{Message: conv, HasText: true, Failed: true}, false, false, false, "", ""},
+		{"failed, and the client left", openai.Reply{Message: conv, HasText: true, Failed: true}, true, false, false, "", ""},
+		{"broken off by the router", openai.Reply{Message: conv, HasText: true}, false, false, false, "", ""},
 		{"without a message", openai.Reply{Finish: "stop"}, false, false, false, "", ""},
-		{"the client left behind some text", openai.Reply{Message: said, HasText: true}, true, true, false, "client_closed", "u:A a:a"},
-		{"the client left at the very end", openai.Reply{Message: said, Finish: "stop", HasText: true}, true, true, false, "client_closed", "u:A a:a"},
+		{"the client left behind some text", openai.Reply{Message: conv, HasText: true}, true, true, false, "client_closed", "u:A a:a"},
+		{"the client left at the very end", openai.Reply{Message: conv, Finish: "stop", HasText: true}, true, true, false, "client_closed", "u:A a:a"},
 		{"the client left ahead of any text", openai.Reply{Message: message("a:")}, true, true, true, "client_closed", "u:A a:"},
 		{"the client left ahead of anything", openai.Reply{}, true, true, true, "client_closed", "u:A"},
 		{"the client left in the middle of a call", openai.Reply{Message: calls, HasText: true, HasCalls: true}, true, true, true, "client_closed", "u:A c:1"},
@@ -40,9 +40,9 @@ func TestTurnExchange(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := newSession(t).ask("s:x u:A")
 			c.reply.Model = "m"
-			turn := r.turn(&c.reply, c.closed)
-			turn.Passages = []store.ChunkRef{{FileID: "f", N: 3}}
-			e, save := turn.Exchange()
+			completed := r.completed(&c.reply, c.closed)
+			completed.Chunks = []store.ChunkRef{{FileID: "f", N: 3}}
+			e, save := completed.Exchange()
 			if save != c.save {
 				t.Fatalf("save = %t", save)
 			}
@@ -52,7 +52,7 @@ func TestTurnExchange(t *testing.T) {
 			if e.Hidden != c.hidden || e.Finish != c.finish || shorts(e.Messages) != c.messages {
 				t.Errorf("hidden %t, finish %q, messages %q", e.Hidden, e.Finish, shorts(e.Messages))
 			}
-			if e.ID != turn.ID || !e.Created.Equal(turn.Now) || e.Model != "m" || len(e.Passages) != 1 || e.Carried != (store.Digest{}) {
+			if e.ID != completed.ID || !e.Created.Equal(completed.Now) || e.Model != "m" || len(e.Passages) != 1 || e.Carried != (store.Digest{}) {
 				t.Errorf("the exchange is %+v", e)
 			}
 			for i := range e.Messages {
@@ -65,10 +65,10 @@ func TestTurnExchange(t *testing.T) {
 	}
 }
 
-func TestTurnTellsWhatItCarried(t *testing.T) {
+func TestTheExchangeTellsWhatTheRequestCarried(t *testing.T) {
 	carried := func(list string) store.Digest {
 		r := newSession(t).ask(list)
-		e, _ := r.turn(&openai.Reply{Message: message("a:x"), Finish: "stop", HasText: true}, false).Exchange()
+		e, _ := r.completed(&openai.Reply{Message: message("a:x"), Finish: "stop", HasText: true}, false).Exchange()
 		return e.Carried
 	}
 	if carried("u:A a:a u:B") != carried("s:x u:A a:a u:C") || carried("u:A a:a u:B") != carried("u:A a:a u:B c:1 r:1") {
@@ -108,7 +108,7 @@ func TestTwoRequestsOfAClientThatAskedAgain(t *testing.T) {
 
 func TestRemainder(t *testing.T) {
 	for _, c := range []struct {
-		name, newer, said string
+		name, newer, conv string
 		from, want        int
 	}{
 		{"nothing was saved", "", "u:A a:a u:B", 0, 0},
@@ -123,7 +123,7 @@ func TestRemainder(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSession(t).conversation(c.newer)
-			if got := memory.Remainder(s.log, memory.Conversation(parse(c.said)), c.from); got != c.want {
+			if got := memory.Remainder(s.log, memory.Conversation(parse(c.conv)), c.from); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
