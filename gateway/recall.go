@@ -74,15 +74,15 @@ const trained = 1
 
 // semantics is the way to recall by semantic similarity; nil where the embedder
 // isn't one for it. useRAG doesn't matter: that is about files.
-func (ca *chatAPI) semantics(via func() *upstream.Caller, req *request) *memory.Meaning {
+func (ca *chatAPI) semantics(via func() *upstream.Caller, req *request) *memory.SemanticSearch {
 	e := ca.options.Embedder
 	if e.Weight() < trained {
 		return nil
 	}
 	router := via() // now: what it copies of the request changes later
 	var once sync.Once
-	return &memory.Meaning{
-		Model: e.Model(), Weight: e.Weight(), Floor: e.Floor(), Patience: knowledge.DefaultEmbedTimeout,
+	return &memory.SemanticSearch{
+		Model: e.Model(), Weight: e.Weight(), Floor: e.Floor(), QueryTimeout: knowledge.DefaultEmbedTimeout,
 		Embed: func(ctx context.Context, texts []string) ([][]float32, error) { return e.Embed(ctx, router, texts) },
 		Go:    ca.shared.inUse.Go,
 		Failed: func(part string, err error) {

@@ -8,101 +8,102 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// vectors is the state of an index's vectors.
+// vectors is the state of a session index's vectors.
 type vectors struct {
-	model    string // that made them
-	bytes    int64
-	catching bool // somebody is at it
-	// unkept are vectors that the store didn't take.
-	unkept []store.ExchangeVector
-	// pause is until when nothing is embedded, since that failed.
-	pause time.Time
+	model   string // the embedding model
+	bytes   int64
+	running bool // a catchUpRun is under way
+	// unsaved are vectors that the store couldn't save yet.
+	unsaved []store.ExchangeVector
+	// pausedUntil is set when a run fails. Until then nothing is embedded.
+	pausedUntil time.Time
 }
 
 const (
-	// catchUpExchanges and catchUpTokens bound what one request has embedded
-	// of its session: the newest exchanges, one of which there is always room for.
-	// It is one exchange a turn, except where a session was imported, or
-	// embedding was switched on later.
+	// catchUpExchanges and catchUpTokens bound what one request has embedded of its
+	// session: the newest exchanges, and at least one. A request usually adds a single
+	// exchange. More are missing where a session was imported, or where embedding was
+	// switched on later.
 	catchUpExchanges = 64
 	catchUpTokens    = 50_000
 	catchUpTimeout   = 30 * time.Second
-	// afterFailure is how long a session isn't sent to an embedder that failed:
-	// questions are, and they are short.
-	afterFailure = time.Minute
+	// failurePause is how long no exchanges of a session are embedded after a failure.
+	// Questions still are: they are short.
+	failurePause = time.Minute
 )
 
-// catchUp finds the vectors that the index lacks of exchanges before the one with
-// the given Seq: in the store, or else by the embedder, and then the store keeps
-// them. It goes on in the background; the channel is closed when the index has
-// got what it will get. It is nil where there is nothing to be done. The caller
-// has acquired the index.
-func (r *Recaller) catchUp(ctx context.Context, name sessionName, x *indexed, by *Meaning, before int64, tail []store.Exchange) <-chan struct{} {
-	if x.vectors.catching {
+// catchUp adds the vectors that the index lacks of exchanges before the one with the
+// given Seq. It reads them from the store; the embedder makes the others, and the
+// store saves those. The work goes on in the background. The channel is closed when
+// the index has all the vectors that it will get; it is nil where there is nothing to
+// do. The caller has acquired the index.
+func (r *Recaller) catchUp(ctx context.Context, key sessionKey, x *sessionIndex, semantic *SemanticSearch, before int64, tail []store.Exchange) <-chan struct{} {
+	if x.vectors.running {
 		return nil
 	}
-	if x.vectors.model != by.Model {
+	if x.vectors.model != semantic.Model {
 		x.dropVectors()
-		x.vectors.model = by.Model
+		x.vectors.model = semantic.Model
 	}
-	lacking := x.lacking(before)
-	if len(lacking)+len(x.vectors.unkept) == 0 || time.Now().Before(x.vectors.pause) {
+	missing := x.missing(before)
+	if len(missing)+len(x.vectors.unsaved) == 0 || time.Now().Before(x.vectors.pausedUntil) {
 		return nil
 	}
-	x.vectors.catching = true
-	c := &catching{r: r, name: name, x: x, by: by, unkept: x.vectors.unkept}
+	x.vectors.running = true
+	c := &catchUpRun{r: r, key: key, x: x, semantic: semantic, unsaved: x.vectors.unsaved}
 	done := make(chan struct{})
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catchUpTimeout)
 	tail = slices.Clone(tail)
-	by.Go(func() {
+	semantic.Go(func() {
 		defer cancel()
-		failed := c.find(ctx, lacking, tail)
+		failed := c.find(ctx, missing, tail)
 		close(done)
-		c.end(c.keep(ctx), failed)
+		c.finish(c.save(ctx), failed)
 	})
 	return done
 }
 
-// lacking are the exchanges before a Seq whose vectors aren't known.
-func (x *indexed) lacking(before int64) (seqs []int64) {
+// missing returns the exchanges before a Seq whose vectors aren't known; 0 stands for
+// all.
+func (x *sessionIndex) missing(before int64) (seqs []int64) {
 	for i := range x.entries {
 		e := &x.entries[i]
 		if before > 0 && e.seq >= before {
 			break
 		}
-		if e.words != 0 && !e.blank && len(e.about.Values) == 0 {
+		if e.texts != 0 && !e.noText && len(e.vector.Values) == 0 {
 			seqs = append(seqs, e.seq)
 		}
 	}
 	return seqs
 }
 
-func (x *indexed) dropVectors() {
+func (x *sessionIndex) dropVectors() {
 	for i := range x.entries {
-		x.entries[i].about, x.entries[i].blank = store.SmallVector{}, false
+		x.entries[i].vector, x.entries[i].noText = store.SmallVector{}, false
 	}
 	x.vectors = vectors{}
 }
 
-// catching is one catchUp.
-type catching struct {
-	r      *Recaller
-	name   sessionName
-	x      *indexed
-	by     *Meaning
-	unkept []store.ExchangeVector
+// catchUpRun is one run of catchUp.
+type catchUpRun struct {
+	r        *Recaller
+	key      sessionKey
+	x        *sessionIndex
+	semantic *SemanticSearch
+	unsaved  []store.ExchangeVector
 }
 
-// find fills the index, and reports whether it failed to.
-func (c *catching) find(ctx context.Context, lacking []int64, tail []store.Exchange) (failed bool) {
-	lacking, err := c.read(ctx, lacking)
+// find adds the missing vectors to the index, and reports whether that failed.
+func (c *catchUpRun) find(ctx context.Context, missing []int64, tail []store.Exchange) (failed bool) {
+	missing, err := c.read(ctx, missing)
 	if err != nil {
-		c.by.Failed(PartVector, err)
+		c.semantic.Failed(PartVector, err)
 		return true
 	}
-	list, err := c.exchanges(ctx, lacking, tail)
+	list, err := c.exchanges(ctx, missing, tail)
 	if err != nil {
-		c.by.Failed(PartVector, err)
+		c.semantic.Failed(PartVector, err)
 		return true
 	}
 	if len(list) == 0 {
@@ -110,32 +111,32 @@ func (c *catching) find(ctx context.Context, lacking []int64, tail []store.Excha
 	}
 	texts := make([]string, len(list))
 	for i := range list {
-		texts[i] = wordsOf(&list[i])
+		texts[i] = embeddedText(&list[i])
 	}
-	found, err := c.by.Embed(ctx, texts)
+	found, err := c.semantic.Embed(ctx, texts)
 	if err != nil {
-		c.by.Failed(PartEmbedding, err)
+		c.semantic.Failed(PartEmbedding, err)
 		return true
 	}
 	fresh := make([]store.ExchangeVector, len(list))
 	for i := range list {
-		fresh[i] = store.ExchangeVector{Seq: list[i].Seq, ID: list[i].ID, Model: c.by.Model, Vector: store.Shrink(found[i])}
+		fresh[i] = store.ExchangeVector{Seq: list[i].Seq, ID: list[i].ID, Model: c.semantic.Model, Vector: store.Shrink(found[i])}
 	}
-	c.fill(fresh)
-	c.unkept = append(slices.Clip(c.unkept), fresh...)
+	c.apply(fresh)
+	c.unsaved = append(slices.Clip(c.unsaved), fresh...)
 	return false
 }
 
-// read takes from the store what it has, and returns the exchanges that it has
-// nothing of.
-func (c *catching) read(ctx context.Context, lacking []int64) (rest []int64, err error) {
-	for page := range slices.Chunk(lacking, loadPage) {
-		found, err := c.r.log.Vectors(ctx, c.name.scope, c.name.session, page)
+// read adds the vectors that the store has, and returns the exchanges for which it
+// has none.
+func (c *catchUpRun) read(ctx context.Context, missing []int64) (rest []int64, err error) {
+	for page := range slices.Chunk(missing, loadPage) {
+		found, err := c.r.log.Vectors(ctx, c.key.scope, c.key.session, page)
 		if err != nil {
 			return nil, err
 		}
-		found = slices.DeleteFunc(found, func(v store.ExchangeVector) bool { return v.Model != c.by.Model })
-		c.fill(found)
+		found = slices.DeleteFunc(found, func(v store.ExchangeVector) bool { return v.Model != c.semantic.Model })
+		c.apply(found)
 		there := make(map[int64]bool, len(found))
 		for _, v := range found {
 			there[v.Seq] = true
@@ -149,30 +150,31 @@ func (c *catching) read(ctx context.Context, lacking []int64) (rest []int64, err
 	return rest, nil
 }
 
-// fill gives the index vectors. Those without values are of exchanges that have
-// nothing to embed.
-func (c *catching) fill(list []store.ExchangeVector) {
+// apply adds vectors to the index. A vector without values belongs to an exchange
+// that has no text to embed.
+func (c *catchUpRun) apply(list []store.ExchangeVector) {
 	if len(list) == 0 {
 		return
 	}
 	x := c.x
 	x.busy <- struct{}{}
-	defer c.r.release(c.name, x)
-	if x.vectors.model != c.by.Model {
+	defer c.r.release(c.key, x)
+	if x.vectors.model != c.semantic.Model {
 		return
 	}
 	for _, v := range list {
 		if i, found := x.at(v.Seq); found {
 			e := &x.entries[i]
-			x.vectors.bytes += int64(len(v.Vector.Values) - len(e.about.Values))
-			e.about, e.blank = v.Vector, len(v.Vector.Values) == 0
+			x.vectors.bytes += int64(len(v.Vector.Values) - len(e.vector.Values))
+			e.vector, e.noText = v.Vector, len(v.Vector.Values) == 0
 		}
 	}
 }
 
-// exchanges returns the newest of those with the given Seqs, as many as are
-// embedded at once: as they were gathered, or else from the log.
-func (c *catching) exchanges(ctx context.Context, seqs []int64, tail []store.Exchange) ([]store.Exchange, error) {
+// exchanges returns those with the given Seqs: the newest, as many as are embedded at
+// once. It takes them from the tail if that has all of them, and from the log
+// otherwise.
+func (c *catchUpRun) exchanges(ctx context.Context, seqs []int64, tail []store.Exchange) ([]store.Exchange, error) {
 	seqs = seqs[max(0, len(seqs)-catchUpExchanges):]
 	var list []store.Exchange
 	for i := range tail {
@@ -182,7 +184,7 @@ func (c *catching) exchanges(ctx context.Context, seqs []int64, tail []store.Exc
 	}
 	if len(list) < len(seqs) {
 		var err error
-		if list, err = c.r.log.ExchangesAt(ctx, c.name.scope, c.name.session, seqs); err != nil {
+		if list, err = c.r.log.ExchangesAt(ctx, c.key.scope, c.key.session, seqs); err != nil {
 			return nil, err
 		}
 	}
@@ -197,29 +199,29 @@ func (c *catching) exchanges(ctx context.Context, seqs []int64, tail []store.Exc
 	return list[from:], nil
 }
 
-// keep has the store keep what it hasn't yet, and returns what it didn't take.
-func (c *catching) keep(ctx context.Context) []store.ExchangeVector {
-	if len(c.unkept) == 0 {
+// save has the store save the vectors, and returns those that it couldn't save.
+func (c *catchUpRun) save(ctx context.Context) []store.ExchangeVector {
+	if len(c.unsaved) == 0 {
 		return nil
 	}
-	if err := c.r.log.PutVectors(ctx, c.name.scope, c.name.session, c.unkept); err != nil {
-		c.by.Failed(PartVector, err)
-		return c.unkept
+	if err := c.r.log.PutVectors(ctx, c.key.scope, c.key.session, c.unsaved); err != nil {
+		c.semantic.Failed(PartVector, err)
+		return c.unsaved
 	}
 	return nil
 }
 
-// end lets the next one catch up.
-func (c *catching) end(unkept []store.ExchangeVector, failed bool) {
+// finish allows the next run.
+func (c *catchUpRun) finish(unsaved []store.ExchangeVector, failed bool) {
 	x := c.x
 	x.busy <- struct{}{}
-	defer c.r.release(c.name, x)
-	x.vectors.catching = false
-	if x.vectors.model != c.by.Model {
+	defer c.r.release(c.key, x)
+	x.vectors.running = false
+	if x.vectors.model != c.semantic.Model {
 		return
 	}
-	x.vectors.unkept = unkept
-	if failed || len(unkept) > 0 {
-		x.vectors.pause = time.Now().Add(afterFailure)
+	x.vectors.unsaved = unsaved
+	if failed || len(unsaved) > 0 {
+		x.vectors.pausedUntil = time.Now().Add(failurePause)
 	}
 }

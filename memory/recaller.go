@@ -19,135 +19,133 @@ import (
 	"github.com/backstory-proxy/backstory/tokens"
 )
 
-// Recaller finds the older messages of a session that a request is about. For
-// each session that is asked about it keeps an index in memory, made from the
-// session's log when it is first needed and carried on from request to request.
-// The least recently used ones make way.
+// Recaller finds the older messages of a session that a request is about. It keeps an
+// index of each session in memory, builds it from the session's log on the first
+// search, and extends it from request to request. The least recently used indexes are
+// evicted.
 type Recaller struct {
 	log    Log
 	limit  int64 // bytes
 	pinned func(text string) bool
 
 	mu       sync.Mutex
-	sessions *simplelru.LRU[sessionName, *indexed]
+	sessions *simplelru.LRU[sessionKey, *sessionIndex]
 	size     int64
 }
 
-// Log is what a Recaller reads of a store.
+// Log is the part of a store that a Recaller uses.
 type Log interface {
 	Exchanges(ctx context.Context, scope store.Scope, session string, after int64, limit int, order store.Order) ([]store.Exchange, error)
 	ExchangesAt(ctx context.Context, scope store.Scope, session string, seqs []int64) ([]store.Exchange, error)
 	store.Vectors
 }
 
-type sessionName struct {
+type sessionKey struct {
 	scope   store.Scope
 	session string
 }
 
-// indexed is the index of a session. Whoever has put something into busy may
-// use it.
-type indexed struct {
-	busy    chan struct{}
-	index   *recall.Index
-	epoch   int64   // of the session's Mark
-	entries []entry // the exchanges in it, in their order
-	shed    int64   // the Seq up to which there was no room for them
-	size    int64   // as it is counted in Recaller.size
+// sessionIndex is the index of a session. Whoever has sent to busy may use it.
+type sessionIndex struct {
+	busy         chan struct{}
+	index        *recall.Index
+	epoch        int64   // of the session's Mark
+	entries      []entry // its exchanges, by Seq
+	droppedUntil int64   // the Seq up to which exchanges were dropped for lack of room
+	size         int64   // its part of Recaller.size
 
 	vectors vectors
 }
 
-// entry is an exchange of an index.
+// entry is an exchange of a session index.
 type entry struct {
-	seq   int64
-	id    uint64            // a hash of Exchange.ID
-	words uint64            // a bit for each message that is in the index, of the first 64
-	about store.SmallVector // without values where it isn't known
-	blank bool              // there is nothing to embed
+	seq    int64
+	id     uint64            // a hash of Exchange.ID
+	texts  uint64            // a bit for each of the first 64 messages: it is in the index
+	vector store.SmallVector // without values if unknown
+	noText bool              // there is no text to embed
 }
 
 const (
-	// longest is how many exchanges of a session are looked at, the newest.
-	longest = 20_000
-	// loadFirst is how many exchanges are read at first, loadPage the most at a
-	// time, loadBytes what they are to take then, as far as their like can tell.
+	// maxExchanges is how many exchanges of a session are indexed: the newest.
+	maxExchanges = 20_000
+	// loadFirst is how many exchanges the first page holds. Later pages hold up to
+	// loadPage, and about loadBytes, judged by the page before.
 	loadFirst = 50
 	loadPage  = 500
 	loadBytes = 4 << 20
-	// loadTimeout is how long the reading of a session may take.
+	// loadTimeout bounds the reading of a session.
 	loadTimeout = 30 * time.Second
-	// ownShare is the part of the limit that one session may take.
-	ownShare = 2
+	// sessionDivisor divides the limit: one session may use half of it.
+	sessionDivisor = 2
 )
 
-// NewRecaller returns one whose indexes take about the given number of bytes.
-// pinned reports whether a text of the user holds an instruction that always
-// holds.
+// NewRecaller returns a Recaller whose indexes use about limit bytes. pinned reports
+// whether a user's text holds an instruction that always holds.
 func NewRecaller(log Log, limit int64, pinned func(text string) bool) *Recaller {
 	r := &Recaller{log: log, limit: limit, pinned: pinned}
-	r.sessions, _ = simplelru.NewLRU(math.MaxInt, func(_ sessionName, x *indexed) { r.size -= x.size })
+	r.sessions, _ = simplelru.NewLRU(math.MaxInt, func(_ sessionKey, x *sessionIndex) { r.size -= x.size })
 	return r
 }
 
-// errStillReading says that an index isn't ready. It will be for a later
-// request.
+// errStillReading says that an index isn't ready. It will be for a later request.
 var errStillReading = errors.New("the session is still being read")
 
-// Search finds messages of a session of which a request has gathered the end:
-// by words, and by meaning where by is set. pack chooses from what was found; it
-// must not keep the Ranking. Where the session was not asked about before it is
-// read whole: that goes on when wait is over, or ctx ends, and Search returns an
-// error.
-func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string, g *store.Gathered, q recall.Query, by *Meaning, wait time.Duration, pack func(*recall.Ranking) []recall.Hit) ([]recall.Hit, error) {
-	name := sessionName{scope, session}
-	q.Now = q.Now.UTC() // as the times of messages, and as their days are told
-	if by == nil {
-		x, err := r.ready(ctx, name, g, wait)
+// Search finds messages of a session: by words and, where semantic is set, by
+// semantic similarity. g is what the request has gathered of the session. pack
+// chooses among the hits; it must not keep the Ranking.
+//
+// The first search of a session reads the whole session. If that takes longer than
+// wait, or ctx ends, Search returns an error and the reading goes on.
+func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string, g *store.Gathered, q recall.Query, semantic *SemanticSearch, wait time.Duration, pack func(*recall.Ranking) []recall.Hit) ([]recall.Hit, error) {
+	key := sessionKey{scope, session}
+	q.Now = q.Now.UTC() // as the times and days of messages are
+	if semantic == nil {
+		x, err := r.acquireCurrent(ctx, key, g, wait)
 		if err != nil {
 			return nil, err
 		}
-		defer r.release(name, x)
+		defer r.release(key, x)
 		return pack(x.index.Search(q)), nil
 	}
 	until := time.Now().Add(wait)
-	question := by.ask(ctx, q.Text)
-	x, err := r.ready(ctx, name, g, wait)
+	question := semantic.embedQuery(ctx, q.Text)
+	x, err := r.acquireCurrent(ctx, key, g, wait)
 	if err != nil {
 		return nil, err
 	}
-	caughtUp := r.catchUp(ctx, name, x, by, q.Before.Seq, g.Tail)
-	r.release(name, x)
-	about, err := by.await(ctx, question, caughtUp, until)
+	caughtUp := r.catchUp(ctx, key, x, semantic, q.Before.Seq, g.Tail)
+	r.release(key, x)
+	vector, err := semantic.awaitVectors(ctx, question, caughtUp, until)
 	if err == nil {
 		err = x.acquire(ctx, wait)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer r.release(name, x)
-	q.Near, q.NearWeight = x.near(by, about, q.Before.Seq), by.Weight
+	defer r.release(key, x)
+	q.Near, q.NearWeight = x.nearest(semantic, vector, q.Before.Seq), semantic.Weight
 	return pack(x.index.Search(q)), nil
 }
 
-// ready acquires the index of a session that holds what the request has seen of
-// it.
-func (r *Recaller) ready(ctx context.Context, name sessionName, g *store.Gathered, wait time.Duration) (*indexed, error) {
+// acquireCurrent acquires the session's index when it holds all that the request has
+// gathered.
+func (r *Recaller) acquireCurrent(ctx context.Context, key sessionKey, g *store.Gathered, wait time.Duration) (*sessionIndex, error) {
 	until := time.Now().Add(wait)
-	x := r.of(name, g.Mark.Epoch)
+	x := r.index(key, g.Mark.Epoch)
 	if err := x.acquire(ctx, wait); err != nil {
 		return nil, err
 	}
-	if x.another(g) {
-		r.release(name, x)
-		r.Forget(name.scope, name.session)
-		x = r.of(name, g.Mark.Epoch)
+	if x.differs(g) {
+		r.release(key, x)
+		r.Forget(key.scope, key.session)
+		x = r.index(key, g.Mark.Epoch)
 		if err := x.acquire(ctx, wait); err != nil {
 			return nil, err
 		}
 	}
-	if x.follows(g) {
-		if x.carryOn(g); !r.makeRoom(x) {
+	if x.canExtend(g) {
+		if x.extend(g); !r.makeRoom(x) {
 			return x, nil
 		}
 	}
@@ -155,8 +153,8 @@ func (r *Recaller) ready(ctx context.Context, name sessionName, g *store.Gathere
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
-		err := r.read(ctx, name, x, g.Mark.Seq)
-		r.release(name, x)
+		err := r.read(ctx, key, x, g.Mark.Seq)
+		r.release(key, x)
 		done <- err
 	}()
 	timer := time.NewTimer(time.Until(until))
@@ -175,7 +173,7 @@ func (r *Recaller) ready(ctx context.Context, name sessionName, g *store.Gathere
 }
 
 // acquire waits until nobody else uses the index.
-func (x *indexed) acquire(ctx context.Context, wait time.Duration) error {
+func (x *sessionIndex) acquire(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
@@ -188,34 +186,35 @@ func (x *indexed) acquire(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// Forget drops what is known of a session.
+// Forget drops the index of a session.
 func (r *Recaller) Forget(scope store.Scope, session string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sessions.Remove(sessionName{scope, session})
+	r.sessions.Remove(sessionKey{scope, session})
 }
 
-// of returns the session's index; an empty one where it isn't known, or was
-// deleted since.
-func (r *Recaller) of(name sessionName, epoch int64) *indexed {
+// index returns the session's index. It is a new one where there is none, or where
+// the session was deleted since.
+func (r *Recaller) index(key sessionKey, epoch int64) *sessionIndex {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if x, ok := r.sessions.Get(name); ok && x.epoch == epoch {
+	if x, ok := r.sessions.Get(key); ok && x.epoch == epoch {
 		return x
 	}
-	r.sessions.Remove(name)
-	x := &indexed{busy: make(chan struct{}, 1), index: recall.New(r.pinned), epoch: epoch}
-	r.sessions.Add(name, x)
+	r.sessions.Remove(key)
+	x := &sessionIndex{busy: make(chan struct{}, 1), index: recall.New(r.pinned), epoch: epoch}
+	r.sessions.Add(key, x)
 	return x
 }
 
-// release lets others use the index, and makes room for what has been added.
-func (r *Recaller) release(name sessionName, x *indexed) {
+// release lets others use the index. It evicts indexes where this one has outgrown
+// the limit.
+func (r *Recaller) release(key sessionKey, x *sessionIndex) {
 	size := x.index.Bytes() + int64(cap(x.entries))*int64(unsafe.Sizeof(entry{})) + x.vectors.bytes
 	<-x.busy
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known, ok := r.sessions.Peek(name); !ok || known != x {
+	if known, ok := r.sessions.Peek(key); !ok || known != x {
 		return
 	}
 	r.size += size - x.size
@@ -225,15 +224,14 @@ func (r *Recaller) release(name sessionName, x *indexed) {
 	}
 }
 
-// read adds what the log holds beyond the index, up to the exchange with the
-// given Seq.
-func (r *Recaller) read(ctx context.Context, name sessionName, x *indexed, until int64) error {
+// read extends the index from the log, up to the exchange with the given Seq.
+func (r *Recaller) read(ctx context.Context, key sessionKey, x *sessionIndex, until int64) error {
 	for n := loadFirst; ; {
-		after := max(x.newest(), x.shed, until-longest)
+		after := max(x.newest(), x.droppedUntil, until-maxExchanges)
 		if after >= until {
 			return nil
 		}
-		page, err := r.log.Exchanges(ctx, name.scope, name.session, after, n, store.Ascending)
+		page, err := r.log.Exchanges(ctx, key.scope, key.session, after, n, store.Ascending)
 		if err != nil {
 			return err
 		}
@@ -252,7 +250,7 @@ func (r *Recaller) read(ctx context.Context, name sessionName, x *indexed, until
 	}
 }
 
-// textBytes is about what an exchange takes of memory.
+// textBytes is about the memory that an exchange takes.
 func textBytes(e *store.Exchange) int {
 	n := 0
 	for i := range e.Messages {
@@ -261,33 +259,33 @@ func textBytes(e *store.Exchange) int {
 	return n
 }
 
-// makeRoom empties an index that has outgrown its share, and reports whether it
-// did: the newer half of the session is to be read again.
-func (r *Recaller) makeRoom(x *indexed) bool {
+// makeRoom empties an index that has outgrown the limit of a session, and reports
+// whether it did. The newer half of the session must then be read again.
+func (r *Recaller) makeRoom(x *sessionIndex) bool {
 	n := len(x.entries)
-	if n == 0 || x.index.Bytes() <= r.limit/ownShare {
+	if n == 0 || x.index.Bytes() <= r.limit/sessionDivisor {
 		return false
 	}
-	x.shed = x.entries[(n-1)/2].seq
+	x.droppedUntil = x.entries[(n-1)/2].seq
 	x.index, x.entries, x.vectors.bytes = recall.New(r.pinned), nil, 0
 	return true
 }
 
-func (x *indexed) newest() int64 {
+func (x *sessionIndex) newest() int64 {
 	if n := len(x.entries); n > 0 {
 		return x.entries[n-1].seq
 	}
 	return 0
 }
 
-// at is the place of the exchange in entries, or where it would be.
-func (x *indexed) at(seq int64) (i int, found bool) {
+// at returns the position of the exchange in entries, or where it would be.
+func (x *sessionIndex) at(seq int64) (i int, found bool) {
 	return slices.BinarySearchFunc(x.entries, seq, func(e entry, seq int64) int { return cmp.Compare(e.seq, seq) })
 }
 
-// another reports whether the session isn't the one that was indexed: one whose
-// time to live was up may have begun anew.
-func (x *indexed) another(g *store.Gathered) bool {
+// differs reports whether the session isn't the one that was indexed: one that
+// expired may have begun anew under the same name.
+func (x *sessionIndex) differs(g *store.Gathered) bool {
 	return slices.ContainsFunc(g.Tail, func(e store.Exchange) bool {
 		i, found := x.at(e.Seq)
 		return found && x.entries[i].id != idHash(e.ID)
@@ -298,16 +296,16 @@ var idSeed = maphash.MakeSeed()
 
 func idHash(id string) uint64 { return maphash.String(idSeed, id) }
 
-// follows reports whether what the index doesn't hold yet has been gathered.
-func (x *indexed) follows(g *store.Gathered) bool {
+// canExtend reports whether g has all that the index lacks.
+func (x *sessionIndex) canExtend(g *store.Gathered) bool {
 	if x.newest() >= g.Mark.Seq {
 		return true
 	}
 	return len(x.entries) > 0 && len(g.Tail) > 0 && g.Tail[0].Seq <= x.newest()
 }
 
-// carryOn adds the newest exchanges, and removes those that others replaced.
-func (x *indexed) carryOn(g *store.Gathered) {
+// extend adds the newest exchanges, and removes those that others replaced.
+func (x *sessionIndex) extend(g *store.Gathered) {
 	if len(g.Tail) == 0 {
 		return
 	}
@@ -316,7 +314,7 @@ func (x *indexed) carryOn(g *store.Gathered) {
 		seq := x.entries[i].seq
 		if seq <= g.Mark.Seq && !slices.ContainsFunc(g.Tail, func(e store.Exchange) bool { return e.Seq == seq }) {
 			x.index.Remove(seq)
-			x.vectors.bytes -= int64(len(x.entries[i].about.Values))
+			x.vectors.bytes -= int64(len(x.entries[i].vector.Values))
 			x.entries = slices.Delete(x.entries, i, i+1)
 		}
 	}
@@ -327,8 +325,8 @@ func (x *indexed) carryOn(g *store.Gathered) {
 	}
 }
 
-// add adds what the user and the assistant said in words.
-func (x *indexed) add(e *store.Exchange) {
+// add indexes the text of the user and the assistant.
+func (x *sessionIndex) add(e *store.Exchange) {
 	x.entries = append(x.entries, entry{seq: e.Seq, id: idHash(e.ID)})
 	if e.Hidden {
 		return
@@ -344,9 +342,9 @@ func (x *indexed) add(e *store.Exchange) {
 		if text == "" {
 			continue
 		}
-		added.words |= 1 << i // nothing, beyond the 64th
+		added.texts |= 1 << i // no bit beyond the 64th message
 		n := e.Messages[i].Tokens
-		if m.Content().IsArray() { // it may hold more than words
+		if m.Content().IsArray() { // it may hold more than text
 			n = tokens.O200K().Count(text)
 		}
 		messages = append(messages, recall.Message{

@@ -210,7 +210,7 @@ func TestOfASessionThatIsTooLongTheNewerPartIsSearched(t *testing.T) {
 	if ask(3) || !ask(1180) {
 		t.Errorf("the beginning is found: %v, the end: %v", ask(3), ask(1180))
 	}
-	for range 400 { // turn by turn, the index outgrows its part again
+	for range 400 { // request by request, the index outgrows its part again
 		long(2)
 		if n := len(b.list) - 8; !ask(n) {
 			t.Fatalf("number %d isn't found", n)

@@ -110,9 +110,9 @@ func (m *mind) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	return vectors, nil
 }
 
-func (m *mind) meaning() *memory.Meaning {
-	return &memory.Meaning{
-		Model: "mind" + m.model, Weight: 1, Floor: .5, Patience: 3 * time.Second, Embed: m.embed,
+func (m *mind) semantic() *memory.SemanticSearch {
+	return &memory.SemanticSearch{
+		Model: "mind" + m.model, Weight: 1, Floor: .5, QueryTimeout: 3 * time.Second, Embed: m.embed,
 		Go: func(task func()) { go task() },
 		Failed: func(part string, _ error) {
 			m.mu.Lock()
@@ -154,7 +154,7 @@ const paraphrase = "напомни мне о полосатой лошади"
 func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int64 {
 	t.Helper()
 	q := recall.Query{Text: text, Before: recall.Ref{Seq: int64(len(b.list) - 4)}}
-	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(8), q, m.meaning(), time.Second, topThree)
+	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(8), q, m.semantic(), time.Second, topThree)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int6
 	return hits[0].Seq
 }
 
-func TestWhatSharesNoWordIsFoundByMeaning(t *testing.T) {
+func TestWhatSharesNoWordIsFoundBySemanticSimilarity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, m := aboutZebras(20), &mind{}
 		r := memory.NewRecaller(b, 1<<30, nobody)
@@ -201,7 +201,7 @@ func TestAnExchangeIsEmbeddedOnce(t *testing.T) {
 		}
 		expect("1 questions, 15 texts in 1 calls")
 		expect("1 questions, 0 texts in 0 calls")
-		for range 3 { // one leaves the end of the session with each turn
+		for range 3 { // each request moves one out of the tail
 			b.write("more", "of it")
 			expect("1 questions, 1 texts in 1 calls")
 		}
@@ -249,7 +249,7 @@ func TestALongSessionIsEmbeddedBitByBit(t *testing.T) {
 	})
 }
 
-func TestWordsAnswerWhereMeaningFails(t *testing.T) {
+func TestWordsAnswerWhereSemanticSearchFails(t *testing.T) {
 	const question = "what is my zebra called"
 	for name, c := range map[string]struct {
 		err    error
@@ -329,8 +329,8 @@ func TestVectorsCountAsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, m := aboutZebras(20), &mind{}
 		embed := m.embed
-		meaning := m.meaning()
-		meaning.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {
+		semantic := m.semantic()
+		semantic.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {
 			vectors, err := embed(ctx, texts)
 			for i := range vectors {
 				vectors[i] = append(vectors[i], make([]float32, 10_000)...)
@@ -338,20 +338,20 @@ func TestVectorsCountAsMemory(t *testing.T) {
 			return vectors, err
 		}
 		r := memory.NewRecaller(b, 200_000, nobody) // room for two sessions, not for their vectors
-		search := func(session string, by *memory.Meaning) {
+		search := func(session string, by *memory.SemanticSearch) {
 			t.Helper()
 			if _, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, session, b.gathered(5), recall.Query{Text: "zebra", Before: recall.Ref{Seq: 16}}, by, time.Second, topThree); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
 		}
-		for i, by := range []*memory.Meaning{nil, meaning} {
+		for i, by := range []*memory.SemanticSearch{nil, semantic} {
 			b.reads = 0
 			for range 2 {
 				search("s", by)
 				search("t", by)
 			}
-			// By meaning, both are known at first, and then push each other out.
+			// By semantic similarity, both are known at first, and then push each other out.
 			if b.reads != 2 {
 				t.Errorf("round %d: sessions were read %d times, want twice", i, b.reads)
 			}
