@@ -109,14 +109,14 @@ func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string
 		return pack(x.index.Search(q)), nil
 	}
 	until := time.Now().Add(wait)
-	question := semantic.embedQuery(ctx, q.Text)
+	query := semantic.embedQuery(ctx, q.Text)
 	x, err := r.acquireCurrent(ctx, key, g, wait)
 	if err != nil {
 		return nil, err
 	}
 	caughtUp := r.catchUp(ctx, key, x, semantic, q.Before.Seq, g.Tail)
 	r.release(key, x)
-	vector, err := semantic.awaitVectors(ctx, question, caughtUp, until)
+	vector, err := semantic.awaitVectors(ctx, query, caughtUp, until)
 	if err == nil {
 		err = x.acquire(ctx, wait)
 	}
@@ -124,7 +124,7 @@ func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string
 		return nil, err
 	}
 	defer r.release(key, x)
-	q.Near, q.NearWeight = x.nearest(semantic, vector, q.Before.Seq), semantic.Weight
+	q.Semantic, q.SemanticWeight = x.nearest(semantic, vector, q.Before.Seq), semantic.Weight
 	return pack(x.index.Search(q)), nil
 }
 

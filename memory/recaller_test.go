@@ -14,15 +14,15 @@ import (
 )
 
 // book is a session's log in memory, which counts how often it is read.
-type book struct {
+type fakeLog struct {
 	list  []store.Exchange
 	reads int
 	hold  chan struct{} // where set, reading waits for it
 	err   error
-	kept  shelf
+	kept  vectorStore
 }
 
-func (b *book) Exchanges(ctx context.Context, _ store.Scope, _ string, after int64, limit int, _ store.Order) ([]store.Exchange, error) {
+func (b *fakeLog) Exchanges(ctx context.Context, _ store.Scope, _ string, after int64, limit int, _ store.Order) ([]store.Exchange, error) {
 	b.reads++
 	if b.hold != nil {
 		<-b.hold
@@ -38,7 +38,7 @@ func (b *book) Exchanges(ctx context.Context, _ store.Scope, _ string, after int
 }
 
 // write adds an exchange of what a user and the assistant say.
-func (b *book) write(user, assistant string) {
+func (b *fakeLog) write(user, assistant string) {
 	e := store.Exchange{ID: fmt.Sprint("e", len(b.list)), Seq: int64(len(b.list) + 1), Created: time.Date(2026, 1, 1, 0, len(b.list), 0, 0, time.UTC)}
 	for _, json := range []string{fmt.Sprintf(`{"role":"user","content":%q}`, user), fmt.Sprintf(`{"role":"assistant","content":%q}`, assistant)} {
 		e.Messages = append(e.Messages, store.Message{JSON: []byte(json), Tokens: 10})
@@ -56,12 +56,12 @@ func topThree(r *recall.Ranking) (hits []recall.Hit) {
 func nobody(string) bool { return false }
 
 // gathered is what a request sees of the log: the last n exchanges.
-func (b *book) gathered(n int) *store.Gathered {
+func (b *fakeLog) gathered(n int) *store.Gathered {
 	return &store.Gathered{Tail: b.list[max(0, len(b.list)-n):], Mark: store.Mark{Seq: b.list[len(b.list)-1].Seq}}
 }
 
-func aboutZebras(n int) *book {
-	b := &book{}
+func aboutZebras(n int) *fakeLog {
+	b := &fakeLog{}
 	for i := range n {
 		b.write(fmt.Sprintf("something else, number %d", i), "I see.")
 	}
@@ -109,7 +109,7 @@ func TestRecallerReadsASessionOnce(t *testing.T) {
 }
 
 func TestDaysAreThoseOfUTC(t *testing.T) {
-	b := &book{}
+	b := &fakeLog{}
 	b.write("we baked bread", "Nice.")
 	b.write("we baked rolls", "Nice.")
 	for i := range b.list {
@@ -137,7 +137,7 @@ func TestRecallerForgets(t *testing.T) {
 		}
 	})
 	t.Run("a session that was deleted", func(t *testing.T) {
-		b = &book{}
+		b = &fakeLog{}
 		b.write("My zebra is called Zed.", "Nice.")
 		r := memory.NewRecaller(b, 1<<30, nobody)
 		best(t, r, b.gathered(1), question)
@@ -198,7 +198,7 @@ func TestRecallerKeepsToItsMemory(t *testing.T) {
 }
 
 func TestOfASessionThatIsTooLongTheNewerPartIsSearched(t *testing.T) {
-	b := &book{}
+	b := &fakeLog{}
 	long := func(n int) {
 		for i := range n {
 			b.write(fmt.Sprintf("My parrot number%d says word%da word%db word%dc word%dd", len(b.list), i, i, i, i), "I see.")

@@ -41,12 +41,12 @@ const maxNeighbours = 50
 
 // embedQuery starts to embed the query. It sends a vector without values if there is
 // none.
-func (m *SemanticSearch) embedQuery(ctx context.Context, question string) <-chan store.SmallVector {
+func (m *SemanticSearch) embedQuery(ctx context.Context, query string) <-chan store.SmallVector {
 	answer := make(chan store.SmallVector, 1)
 	go func() {
 		queryCtx, cancel := context.WithTimeout(ctx, m.QueryTimeout)
 		defer cancel()
-		vectors, err := m.Embed(queryCtx, []string{question})
+		vectors, err := m.Embed(queryCtx, []string{query})
 		if err != nil {
 			if ctx.Err() == nil {
 				m.Failed(PartEmbedding, err)
@@ -61,9 +61,9 @@ func (m *SemanticSearch) embedQuery(ctx context.Context, question string) <-chan
 
 // awaitVectors waits for the vector of the query. Where there is one, it then waits
 // for the session to catch up, at most until the given time.
-func (m *SemanticSearch) awaitVectors(ctx context.Context, question <-chan store.SmallVector, caughtUp <-chan struct{}, until time.Time) (vector store.SmallVector, err error) {
+func (m *SemanticSearch) awaitVectors(ctx context.Context, query <-chan store.SmallVector, caughtUp <-chan struct{}, until time.Time) (vector store.SmallVector, err error) {
 	select {
-	case vector = <-question:
+	case vector = <-query:
 	case <-ctx.Done():
 		return vector, ctx.Err()
 	}
@@ -82,8 +82,8 @@ func (m *SemanticSearch) awaitVectors(ctx context.Context, question <-chan store
 }
 
 // nearest ranks the messages of the exchanges that are nearest to a query.
-func (x *sessionIndex) nearest(semantic *SemanticSearch, question store.SmallVector, before int64) []recall.Ref {
-	if len(question.Values) == 0 || x.vectors.model != semantic.Model {
+func (x *sessionIndex) nearest(semantic *SemanticSearch, query store.SmallVector, before int64) []recall.Ref {
+	if len(query.Values) == 0 || x.vectors.model != semantic.Model {
 		return nil
 	}
 	type neighbour struct {
@@ -96,7 +96,7 @@ func (x *sessionIndex) nearest(semantic *SemanticSearch, question store.SmallVec
 		if before > 0 && e.seq >= before {
 			break
 		}
-		if cosine := question.Dot(e.vector); cosine > 0 && cosine >= semantic.Floor {
+		if cosine := query.Dot(e.vector); cosine > 0 && cosine >= semantic.Floor {
 			found = append(found, neighbour{i, cosine})
 		}
 	}

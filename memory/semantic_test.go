@@ -17,13 +17,13 @@ import (
 )
 
 // shelf keeps the vectors of a book.
-type shelf struct {
+type vectorStore struct {
 	mu   sync.Mutex
 	list map[int64]store.ExchangeVector
 	err  error // where set, nothing is taken
 }
 
-func (b *book) ExchangesAt(ctx context.Context, _ store.Scope, _ string, seqs []int64) (found []store.Exchange, err error) {
+func (b *fakeLog) ExchangesAt(ctx context.Context, _ store.Scope, _ string, seqs []int64) (found []store.Exchange, err error) {
 	for _, e := range b.list {
 		if slices.Contains(seqs, e.Seq) {
 			found = append(found, e)
@@ -32,7 +32,7 @@ func (b *book) ExchangesAt(ctx context.Context, _ store.Scope, _ string, seqs []
 	return found, ctx.Err()
 }
 
-func (b *book) PutVectors(ctx context.Context, _ store.Scope, _ string, list []store.ExchangeVector) error {
+func (b *fakeLog) PutVectors(ctx context.Context, _ store.Scope, _ string, list []store.ExchangeVector) error {
 	b.kept.mu.Lock()
 	defer b.kept.mu.Unlock()
 	if b.kept.err != nil {
@@ -50,7 +50,7 @@ func (b *book) PutVectors(ctx context.Context, _ store.Scope, _ string, list []s
 	return ctx.Err()
 }
 
-func (b *book) Vectors(ctx context.Context, _ store.Scope, _ string, seqs []int64) (list []store.ExchangeVector, err error) {
+func (b *fakeLog) Vectors(ctx context.Context, _ store.Scope, _ string, seqs []int64) (list []store.ExchangeVector, err error) {
 	b.kept.mu.Lock()
 	defer b.kept.mu.Unlock()
 	for _, seq := range seqs {
@@ -61,7 +61,7 @@ func (b *book) Vectors(ctx context.Context, _ store.Scope, _ string, seqs []int6
 	return list, ctx.Err()
 }
 
-func (b *book) shelved() int {
+func (b *fakeLog) shelved() int {
 	b.kept.mu.Lock()
 	defer b.kept.mu.Unlock()
 	return len(b.kept.list)
@@ -69,7 +69,7 @@ func (b *book) shelved() int {
 
 // mind is an embedder for which words mean the same that share a line of ideas,
 // and all others nothing of interest. It keeps what it was asked, call by call.
-type mind struct {
+type fakeEmbedder struct {
 	mu     sync.Mutex
 	calls  [][]string
 	failed []string // parts
@@ -81,7 +81,7 @@ type mind struct {
 
 var ideas = []string{"zebra полосатой лошади", "boat судно", "called name"}
 
-func (m *mind) embed(ctx context.Context, texts []string) ([][]float32, error) {
+func (m *fakeEmbedder) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	m.mu.Lock()
 	m.calls = append(m.calls, slices.Clone(texts))
 	err, hold := m.err, m.hold
@@ -110,7 +110,7 @@ func (m *mind) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	return vectors, nil
 }
 
-func (m *mind) semantic() *memory.SemanticSearch {
+func (m *fakeEmbedder) semantic() *memory.SemanticSearch {
 	return &memory.SemanticSearch{
 		Model: "mind" + m.model, Weight: 1, Floor: .5, QueryTimeout: 3 * time.Second, Embed: m.embed,
 		Go: func(task func()) { go task() },
@@ -124,7 +124,7 @@ func (m *mind) semantic() *memory.SemanticSearch {
 
 // take returns what was asked since the last time: how many questions, and how
 // many texts of exchanges in how many calls. A question holds no line break.
-func (m *mind) take() string {
+func (m *fakeEmbedder) take() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	questions, texts, calls := 0, 0, 0
@@ -140,7 +140,7 @@ func (m *mind) take() string {
 	return fmt.Sprintf("%d questions, %d texts in %d calls", questions, texts, calls)
 }
 
-func (m *mind) failures() string {
+func (m *fakeEmbedder) failures() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	defer func() { m.failed = nil }()
@@ -151,7 +151,7 @@ const paraphrase = "напомни мне о полосатой лошади"
 
 // means is the Seq of the best hit for a text among the exchanges before the last
 // five, and waits for what goes on in the background.
-func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int64 {
+func means(t *testing.T, r *memory.Recaller, b *fakeLog, m *fakeEmbedder, text string) int64 {
 	t.Helper()
 	q := recall.Query{Text: text, Before: recall.Ref{Seq: int64(len(b.list) - 4)}}
 	hits, err := r.Search(t.Context(), store.Scope{Tenant: "a"}, "s", b.gathered(8), q, m.semantic(), time.Second, topThree)
@@ -167,7 +167,7 @@ func means(t *testing.T, r *memory.Recaller, b *book, m *mind, text string) int6
 
 func TestWhatSharesNoWordIsFoundBySemanticSimilarity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, m := aboutZebras(20), &mind{}
+		b, m := aboutZebras(20), &fakeEmbedder{}
 		r := memory.NewRecaller(b, 1<<30, nobody)
 		if got := best(t, r, b.gathered(8), paraphrase); got != 0 {
 			t.Fatalf("found %d by words", got)
@@ -188,7 +188,7 @@ func TestWhatSharesNoWordIsFoundBySemanticSimilarity(t *testing.T) {
 
 func TestAnExchangeIsEmbeddedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, m := aboutZebras(20), &mind{}
+		b, m := aboutZebras(20), &fakeEmbedder{}
 		r := memory.NewRecaller(b, 1<<30, nobody)
 		expect := func(want string) {
 			t.Helper()
@@ -220,7 +220,7 @@ func TestAnExchangeIsEmbeddedOnce(t *testing.T) {
 
 func TestALongSessionIsEmbeddedBitByBit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, m := aboutZebras(150), &mind{}
+		b, m := aboutZebras(150), &fakeEmbedder{}
 		b.list[9].Hidden = true
 		b.list[10].Messages[0].JSON, b.list[10].Messages[1].JSON = []byte(`{"role":"user","content":" "}`), []byte(`{"role":"assistant","content":null}`)
 		r := memory.NewRecaller(b, 1<<30, nobody)
@@ -271,7 +271,7 @@ func TestWordsAnswerWhereSemanticSearchFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, m := aboutZebras(20), &mind{err: c.err, hold: c.hold}
+				b, m := aboutZebras(20), &fakeEmbedder{err: c.err, hold: c.hold}
 				r := memory.NewRecaller(b, 1<<30, nobody)
 				began := time.Now()
 				if got := means(t, r, b, m, question); got != 3 {
@@ -292,7 +292,7 @@ func TestWordsAnswerWhereSemanticSearchFails(t *testing.T) {
 
 func TestASessionThatCouldNotBeEmbeddedIsLeftAloneForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, m := aboutZebras(20), &mind{err: errors.New("no")}
+		b, m := aboutZebras(20), &fakeEmbedder{err: errors.New("no")}
 		r := memory.NewRecaller(b, 1<<30, nobody)
 		for _, want := range []string{"1 questions, 15 texts in 1 calls", "1 questions, 0 texts in 0 calls"} {
 			means(t, r, b, m, paraphrase)
@@ -310,7 +310,7 @@ func TestASessionThatCouldNotBeEmbeddedIsLeftAloneForAWhile(t *testing.T) {
 
 func TestVectorsThatTheStoreDidNotTakeAreKeptLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, m := aboutZebras(20), &mind{}
+		b, m := aboutZebras(20), &fakeEmbedder{}
 		b.kept.err = errors.New("the disk is full")
 		r := memory.NewRecaller(b, 1<<30, nobody)
 		if got := means(t, r, b, m, paraphrase); got != 3 || m.failures() != "vector" || b.shelved() != 0 {
@@ -327,7 +327,7 @@ func TestVectorsThatTheStoreDidNotTakeAreKeptLater(t *testing.T) {
 
 func TestVectorsCountAsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b, m := aboutZebras(20), &mind{}
+		b, m := aboutZebras(20), &fakeEmbedder{}
 		embed := m.embed
 		semantic := m.semantic()
 		semantic.Embed = func(ctx context.Context, texts []string) ([][]float32, error) {

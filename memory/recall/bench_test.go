@@ -18,7 +18,7 @@ func BenchmarkAdd(b *testing.B) {
 	b.ReportMetric(float64(x.Bytes())/float64(size), "held/text")
 }
 
-// A turn of a long session: one exchange more.
+// A request of a long session adds one exchange.
 func BenchmarkAddOneExchange(b *testing.B) {
 	x, all := talk(chatter(10_000)...)
 	last := all[len(all)-2:]

@@ -7,32 +7,32 @@ import (
 	"unicode/utf8"
 )
 
-// date is a date that a text names; what it doesn't say is 0.
+// date is a date that a text names. The parts that it leaves out are 0.
 type date struct{ year, month, day int }
 
-// holds reports whether the day is on the date, or in it.
-func (d date) holds(year int, month time.Month, day int) bool {
+// contains reports whether the day is the date, or lies in its month or year.
+func (d date) contains(year int, month time.Month, day int) bool {
 	return (d.year == 0 || d.year == year) && (d.month == 0 || d.month == int(month)) && (d.day == 0 || d.day == day)
 }
 
-// weight is what a day counts for the date: 1 on it, less on the two after.
+// weight returns the weight of a day for the date: 1 on it, less on the two days after.
 func (d date) weight(day int64) float64 {
 	if day == noTime {
 		return 0
 	}
 	t := time.Unix(day*secondsPerDay, 0).UTC()
-	if d.holds(t.Date()) {
+	if d.contains(t.Date()) {
 		return 1
 	}
-	if d.day != 0 && (d.holds(t.AddDate(0, 0, -1).Date()) || d.holds(t.AddDate(0, 0, -2).Date())) {
-		return afterShare
+	if d.day != 0 && (d.contains(t.AddDate(0, 0, -1).Date()) || d.contains(t.AddDate(0, 0, -2).Date())) {
+		return dayAfterWeight
 	}
 	return 0
 }
 
 const secondsPerDay = 24 * 60 * 60
 
-// day is the day of a message, counted from 1970; noTime where unknown.
+// day returns the day of a message, counted from 1970; noTime where unknown.
 func (m *message) day() int64 {
 	if m.time == noTime {
 		return noTime
@@ -48,19 +48,19 @@ func floorDay(seconds int64) int64 {
 	return day
 }
 
-// clockTime undoes clock.
-func clockTime(seconds int64) time.Time {
+// fromWallClock is the inverse of wallClock.
+func fromWallClock(seconds int64) time.Time {
 	if seconds == noTime {
 		return time.Time{}
 	}
 	return time.Unix(seconds, 0).UTC()
 }
 
-// maxDates bounds what is read of one text.
+// maxDates is how many dates are read from one text.
 const maxDates = 4
 
-// datesIn returns the dates that a text names. What is said in relation to now
-// ("yesterday", "last week") is understood only where now is known.
+// datesIn returns the dates that a text names. Relative ones, such as "yesterday" or
+// "last month", need now.
 func datesIn(text string, now time.Time) []date {
 	var found []date
 	words := fields(text)
@@ -80,8 +80,8 @@ func datesIn(text string, now time.Time) []date {
 
 func (d date) valid() bool { return d.month <= 12 && d.day <= 31 && d != date{} }
 
-// fields cuts a text into lower-case runs of letters and runs of digits, and
-// single other characters, without white space.
+// fields splits a text into lower-case runs of letters, runs of digits, and single
+// other characters. It drops white space.
 func fields(text string) []string {
 	var words []string
 	kind := func(r rune) int {
@@ -115,7 +115,7 @@ func fields(text string) []string {
 	return words
 }
 
-// dateAt reads a date at the start of words, and says how many it takes.
+// dateAt reads a date at the start of words, and returns how many words it takes.
 func dateAt(words []string, now time.Time) (date, int) {
 	if n := number(words[0]); n >= 0 {
 		return numeric(words, n)
@@ -220,7 +220,7 @@ func byMonth(words []string, m int) (date, int) {
 	return d, i
 }
 
-// relative reads yesterday, today, last week, last month, 3 days ago.
+// relative reads today, yesterday, last night, last Friday, last month, last year.
 func relative(words []string, now time.Time) (date, int) {
 	on := func(t time.Time) date { return date{t.Year(), int(t.Month()), t.Day()} }
 	switch words[0] {

@@ -7,29 +7,29 @@ import (
 )
 
 const (
-	// feedbackPieces is how many of the best pieces are read for more terms;
-	// feedbackTerms how many of these are searched for, each at
-	// feedbackWeight (.7, .4, 1.4, 2.6; with their neighbours counted -.3, .7,
-	// -1.0, -.6).
-	feedbackPieces = 8
+	// feedbackChunks is how many of the best chunks are read for more terms.
+	// feedbackTerms is how many of those are searched for, each with the weight
+	// feedbackWeight (.7, .4, 1.4, 2.6; with neighbours of their matches counted, too:
+	// -.3, .7, -1.0, -.6).
+	feedbackChunks = 8
 	feedbackTerms  = 20
 	feedbackWeight = .2
 )
 
-// feedback returns terms that the best pieces share and the query lacks.
+// feedback returns terms that the best chunks share and the query lacks.
 func (s *search) feedback(query []term) []term {
 	x := s.x
-	best := s.top(feedbackPieces)
-	shares := make(map[uint32]float64)
+	best := s.top(feedbackChunks)
+	scores := make(map[uint32]float64)
 	for _, p := range best {
-		share := s.scores[p] / s.scores[best[0]] / math.Sqrt(float64(x.pieces[p].length)+1)
-		x.termsOf(p, func(id uint32) { shares[id] += share })
+		score := s.scores[p] / s.scores[best[0]] / math.Sqrt(float64(x.chunks[p].length)+1)
+		x.termsOf(p, func(id uint32) { scores[id] += score })
 	}
-	found := make([]term, 0, len(shares))
-	for id, share := range shares {
-		// What occurs once leads nowhere.
-		if x.lists[id].live > 1 && !has(query, id) {
-			found = append(found, term{id, share * x.idf(id)})
+	found := make([]term, 0, len(scores))
+	for id, score := range scores {
+		// A term of a single chunk leads to no other.
+		if x.postings[id].live > 1 && !has(query, id) {
+			found = append(found, term{id, score * x.idf(id)})
 		}
 	}
 	slices.SortFunc(found, func(a, b term) int {
@@ -42,7 +42,7 @@ func (s *search) feedback(query []term) []term {
 	return found
 }
 
-// top returns the n best pieces so far, best first.
+// top returns the n best chunks so far, best first.
 func (s *search) top(n int) []uint32 {
 	best := make([]uint32, 0, n+1)
 	for p, score := range s.scores {

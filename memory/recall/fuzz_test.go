@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Whatever is said, hits lie within the messages, and no piece comes
+// Whatever is said, hits lie within the messages, and no chunk comes
 // twice.
 func FuzzSearch(f *testing.F) {
 	f.Add("I painted a fence", "When did Ann paint, on 8 May?", "Ann", int64(1683550000), uint8(3))
@@ -30,7 +30,7 @@ func FuzzSearch(f *testing.F) {
 			from int
 		}
 		seen := make(map[place]bool)
-		for _, h := range matches(x, Query{Text: query, Near: []Ref{{1, 0}}, NearWeight: .5}) {
+		for _, h := range matches(x, Query{Text: query, Semantic: []Ref{{1, 0}}, SemanticWeight: .5}) {
 			m := all[(h.Seq-1)*2+int64(h.N)]
 			if h.From < 0 || h.To < h.From || h.To > len(m.Text) || h.Seq == int64(remove%4) {
 				t.Fatalf("%+v of %d bytes", h, len(m.Text))

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Ranking is what a search found. It refers to the Index, which must not change
-// as long as it is read.
+// Ranking is the result of a search. It refers to the Index, which must not change
+// while the Ranking is in use.
 type Ranking struct {
 	s    *search
 	best float64 // the best score
@@ -17,20 +17,20 @@ type Ranking struct {
 func (s *search) rank() *Ranking {
 	r := &Ranking{s: s}
 	for p, score := range s.scores {
-		if score > r.best && s.x.pieces[p].flags&flagDead == 0 {
+		if score > r.best && s.x.chunks[p].flags&flagRemoved == 0 {
 			r.best = score
 		}
 	}
 	return r
 }
 
-// Pinned are the pieces that were added as pinned: those that match, best first,
-// and then the newest.
+// Pinned returns the pinned chunks: those that match, best first, and then the
+// others, newest first.
 func (r *Ranking) Pinned() []Hit {
 	s := r.s
 	var pinned []int
 	for p := len(s.scores) - 1; p >= 0; p-- {
-		if s.x.pieces[p].flags&(flagPinned|flagDead) == flagPinned {
+		if s.x.chunks[p].flags&(flagPinned|flagRemoved) == flagPinned {
 			pinned = append(pinned, p)
 		}
 	}
@@ -42,8 +42,8 @@ func (r *Ranking) Pinned() []Hit {
 	return hits
 }
 
-// Matches yields the pieces that match, best first. Of thousands, the caller
-// needs some dozens: they are ordered as they are asked for.
+// Matches yields the chunks that match, best first. It orders them as the caller
+// takes them: of thousands, a caller needs some dozens.
 func (r *Ranking) Matches(yield func(Hit) bool) {
 	for o := r.s.order(); o.Len() > 0; {
 		if !yield(r.hit(int(heap.Pop(o).(uint32)))) {
@@ -53,7 +53,7 @@ func (r *Ranking) Matches(yield func(Hit) bool) {
 }
 
 func (r *Ranking) hit(p int) Hit {
-	pc, m := &r.s.x.pieces[p], r.s.message(p)
+	pc, m := &r.s.x.chunks[p], r.s.message(p)
 	h := Hit{
 		Ref: m.ref(), From: int(pc.from), To: int(pc.to), Day: m.day(), Tokens: r.s.tokens(p),
 		Pinned: pc.flags&flagPinned != 0,
@@ -64,54 +64,54 @@ func (r *Ranking) hit(p int) Hit {
 	return h
 }
 
-// pieceTokens is what the marks around a piece take.
-const pieceTokens = 6
+// quoteMarkTokens is what the marks around a quoted part of a message take.
+const quoteMarkTokens = 6
 
-// tokens is what quoting a piece takes.
+// tokens returns what quoting a chunk takes.
 func (s *search) tokens(p int) int {
-	pc, m := &s.x.pieces[p], s.message(p)
+	pc, m := &s.x.chunks[p], s.message(p)
 	if pc.to-pc.from == m.size {
 		return int(m.tokens)
 	}
-	return int(int64(m.tokens)*int64(pc.to-pc.from)/int64(m.size)) + pieceTokens
+	return int(int64(m.tokens)*int64(pc.to-pc.from)/int64(m.size)) + quoteMarkTokens
 }
 
 func (m *message) ref() Ref { return Ref{m.seq, int(m.n)} }
 
-// order is a heap of the pieces that match, best first.
+// order is a heap of the chunks that match, best first.
 type order struct {
-	pieces []uint32
+	chunks []uint32
 	scores []float64
 }
 
 func (s *search) order() *order {
 	o := &order{scores: s.scores}
 	for p, score := range s.scores {
-		if score > 0 && s.x.pieces[p].flags&flagDead == 0 {
-			o.pieces = append(o.pieces, uint32(p))
+		if score > 0 && s.x.chunks[p].flags&flagRemoved == 0 {
+			o.chunks = append(o.chunks, uint32(p))
 		}
 	}
 	heap.Init(o)
 	return o
 }
 
-func (o *order) Len() int { return len(o.pieces) }
+func (o *order) Len() int { return len(o.chunks) }
 
 func (o *order) Less(i, j int) bool {
-	a, b := o.pieces[i], o.pieces[j]
+	a, b := o.chunks[i], o.chunks[j]
 	if o.scores[a] != o.scores[b] {
 		return o.scores[a] > o.scores[b]
 	}
 	return a > b // the newer one
 }
 
-func (o *order) Swap(i, j int) { o.pieces[i], o.pieces[j] = o.pieces[j], o.pieces[i] }
+func (o *order) Swap(i, j int) { o.chunks[i], o.chunks[j] = o.chunks[j], o.chunks[i] }
 
 func (o *order) Push(any) {} // nothing is added
 
 func (o *order) Pop() any {
-	last := len(o.pieces) - 1
-	p := o.pieces[last]
-	o.pieces = o.pieces[:last]
+	last := len(o.chunks) - 1
+	p := o.chunks[last]
+	o.chunks = o.chunks[:last]
 	return p
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // talk indexes lines of "name: text" or "role: text", each line an exchange of
-// its own unless it is the assistant's. A line of a date begins a sitting.
+// its own unless it is the assistant's. A line of a date begins a segment.
 func talk(lines ...string) (*Index, []Message) {
 	x := New(preference)
 	var now time.Time
@@ -42,7 +42,7 @@ func talk(lines ...string) (*Index, []Message) {
 // preference is what the tests take for a pinned instruction.
 func preference(text string) bool { return strings.HasPrefix(text, "I prefer ") }
 
-// matches are all pieces that match, best first.
+// matches are all chunks that match, best first.
 func matches(x *Index, q Query) []Hit { return slices.Collect(x.Search(q).Matches) }
 
 // found returns the texts of hits.
@@ -108,7 +108,7 @@ func TestWhatTheMessageIsAboutComesFirst(t *testing.T) {
 			Query{Text: "rent", Before: Ref{Seq: 2}}, "the rent is 700"},
 		"another ranking where words fail": {
 			[]string{"user: my dog is called Bo", "user: the rent is due", "user: nice weather"},
-			Query{Text: "canine companion", Near: []Ref{{Seq: 1}}, NearWeight: 1}, "my dog is called Bo"},
+			Query{Text: "canine companion", Semantic: []Ref{{Seq: 1}}, SemanticWeight: 1}, "my dog is called Bo"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, all := talk(c.lines...)
@@ -161,7 +161,7 @@ func TestWhatTheAssistantSaidComesFirstWhereThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestAQueryTellsWhatTheAssistantSaid(t *testing.T) {
+func TestAQueryMayAskWhatTheAssistantSaid(t *testing.T) {
 	for text, want := range map[string]bool{
 		"What did you recommend?": true, "the list that you gave me": true, "your last suggestion": true, "You said it was cheap": true,
 		"Was hast du empfohlen?": true, "Du hattest einen Wein genannt": true, "Was haben Sie gesagt?": true,
@@ -169,13 +169,13 @@ func TestAQueryTellsWhatTheAssistantSaid(t *testing.T) {
 		"Can you recommend a wine?": false, "Can you list the wines?": false, "Would you say so?": false, "What did I say?": false, "": false, "you": false, "your": false,
 		"I told you about my visa": false, "As you know, I sail": false, "In your opinion, is it cheap?": false, "Kannst du mir helfen?": false,
 	} {
-		if got := asksWhatYouSaid(terms.Of(text)); got != want {
+		if got := asksWhatAssistantSaid(terms.Of(text)); got != want {
 			t.Errorf("%q: %v", text, got)
 		}
 	}
 }
 
-func TestOfALongMessageThePieceIsFound(t *testing.T) {
+func TestOfALongMessageTheChunkIsFound(t *testing.T) {
 	var b strings.Builder
 	for i := range 40 {
 		fmt.Fprintf(&b, "Paragraph %d tells of one thing and of another, and it does so at some length.\nIt has two lines.\n\n", i)
@@ -187,19 +187,19 @@ func TestOfALongMessageThePieceIsFound(t *testing.T) {
 	x := New(preference)
 	x.Add(m)
 	hits := matches(x, Query{Text: "the cellar's password"})
-	if got := m.Text[hits[0].From:hits[0].To]; !strings.Contains(got, "xyzzy") || len(got) > maxPiece || hits[0].Tokens > 400 {
+	if got := m.Text[hits[0].From:hits[0].To]; !strings.Contains(got, "xyzzy") || len(got) > maxChunk || hits[0].Tokens > 400 {
 		t.Errorf("found %d tokens: %q", hits[0].Tokens, got)
 	}
 	slices.SortFunc(hits, func(a, b Hit) int { return a.From - b.From })
 	at, tokens := 0, 0
 	for _, h := range hits {
 		if h.From != at || !strings.HasSuffix(m.Text[:h.To], "\n\n") {
-			t.Errorf("a piece from %d to %d follows %d", h.From, h.To, at)
+			t.Errorf("a chunk from %d to %d follows %d", h.From, h.To, at)
 		}
 		at, tokens = h.To, tokens+h.Tokens
 	}
 	if at != len(m.Text) || tokens < m.Tokens {
-		t.Errorf("the pieces end at %d of %d and take %d tokens", at, len(m.Text), tokens)
+		t.Errorf("the chunks end at %d of %d and take %d tokens", at, len(m.Text), tokens)
 	}
 }
 

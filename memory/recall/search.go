@@ -8,32 +8,32 @@ import (
 	"github.com/backstory-proxy/backstory/knowledge/terms"
 )
 
-// The weights of the score. All stand on a plateau: a third more or less changes
-// little, on either half of the conversations. In brackets, what each brings:
-// the points of questions answered that are lost without it, means over four
-// budgets, in LoCoMo, LoCoMo without names and times, BEAM and REALTALK.
+// The weights of the score. Each stands on a plateau: a third more or less changes
+// little, on either half of the conversations. The numbers in brackets are the
+// points of questions answered that are lost without it: means over four token budgets,
+// in LoCoMo, LoCoMo without names and times, BEAM and REALTALK.
 const (
 	// k1 and b are BM25's.
 	k1, b = 1.2, .5
-	// What a term of the message before counts, of the one after, and of
-	// those two away (1.9, 7.4, 4.2, -.7).
-	previousShare, nextShare, secondShare = .25, .15, .1
-	// sittingShare is what the sitting's own BM25 counts (1.6, 1.0, .3, 2.3).
-	sittingShare = .45
+	// What a term counts for a message if it occurs in the previous message, in the
+	// next one, or in one that is two away (1.9, 7.4, 4.2, -.7).
+	previousWeight, nextWeight, secondWeight = .25, .15, .1
+	// segmentWeight is the weight of the segment's own BM25 (1.6, 1.0, .3, 2.3).
+	segmentWeight = .45
 )
 
-// search is one search under way.
+// search is the state of one search.
 type search struct {
-	x      *Index
-	q      Query
-	scores []float64 // by piece, of those that may be found
-	sits   []float64 // by sitting
+	x             *Index
+	q             Query
+	scores        []float64 // by chunk, of those that may be found
+	segmentScores []float64 // by segment
 
-	// For one term, zero between terms.
-	times    []float32 // by piece: how often, neighbours' included
-	sitTimes []float32
-	touched  []uint32
-	own      []float32
+	// For one term; zero between terms.
+	freq        []float32 // by chunk, with what its neighbours add
+	segmentFreq []float32
+	touched     []uint32
+	ownFreq     []float32
 }
 
 // term is a term to search for.
@@ -42,32 +42,32 @@ type term struct {
 	weight float64
 }
 
-// Search ranks the messages by how likely a user message is to be about them.
-// Small talk matches nothing.
+// Search ranks the messages by how likely a user message is to be about them. Small
+// talk matches nothing.
 func (x *Index) Search(q Query) *Ranking {
-	q.Text = ends(q.Text)
+	q.Text = truncateMiddle(q.Text)
 	n := x.before(q.Before)
-	s := &search{x: x, q: q, scores: make([]float64, n), sits: make([]float64, len(x.sittings)),
-		times: make([]float32, n), sitTimes: make([]float32, len(x.sittings))}
+	s := &search{x: x, q: q, scores: make([]float64, n), segmentScores: make([]float64, len(x.segments)),
+		freq: make([]float32, n), segmentFreq: make([]float32, len(x.segments))}
 	words := s.words()
 	if query := s.terms(words); len(query) > 0 {
 		s.add(query, true)
 		s.add(s.feedback(query), false)
 		for p := range s.scores {
 			if s.scores[p] > 0 {
-				s.scores[p] += sittingShare * s.sits[s.message(p).sitting]
+				s.scores[p] += segmentWeight * s.segmentScores[s.message(p).segment]
 			}
 		}
 	}
-	s.alike(words)
-	s.dates()
-	s.weigh()
-	s.near()
+	s.addSimilar(words)
+	s.addDates()
+	s.rerank()
+	s.fuseSemantic()
 	return s.rank()
 }
 
-// before is the number of pieces of the messages ahead of one; the zero Ref
-// stands for all.
+// before returns the number of chunks of the messages ahead of one. The zero Ref
+// means all messages.
 func (x *Index) before(end Ref) int {
 	if end != (Ref{}) {
 		i, _ := slices.BinarySearchFunc(x.messages, end, func(m message, end Ref) int {
@@ -77,11 +77,11 @@ func (x *Index) before(end Ref) int {
 			return int(x.messages[i].first)
 		}
 	}
-	return len(x.pieces)
+	return len(x.chunks)
 }
 
-// message is the one that a piece belongs to.
-func (s *search) message(p int) *message { return &s.x.messages[s.x.pieces[p].message] }
+// message returns the message of a chunk.
+func (s *search) message(p int) *message { return &s.x.messages[s.x.chunks[p].message] }
 
 // words returns the query's words; none where it is nothing but small talk.
 func (s *search) words() []string {
@@ -92,12 +92,12 @@ func (s *search) words() []string {
 	return words
 }
 
-// terms returns what the session knows of the words.
+// terms returns those of the words that the session holds.
 func (s *search) terms(words []string) []term {
 	var found []term
 	for _, w := range words {
 		id, ok := s.x.lookup(w)
-		if ok && !has(found, id) && s.x.lists[id].live > 0 {
+		if ok && !has(found, id) && s.x.postings[id].live > 0 {
 			found = append(found, term{id, s.x.idf(id)})
 		}
 	}
@@ -108,94 +108,94 @@ func has(terms []term, id uint32) bool {
 	return slices.ContainsFunc(terms, func(t term) bool { return t.id == id })
 }
 
-// idf is the weight of a term by its rarity in the session.
+// idf returns the weight of a term by its rarity in the session.
 func (x *Index) idf(id uint32) float64 {
-	return rarity(float64(x.live), float64(x.lists[id].live))
+	return rarity(float64(x.live), float64(x.postings[id].live))
 }
 
 // rarity is BM25's idf, in the form that is never negative.
 func rarity(all, with float64) float64 { return math.Log(1 + (all-with+.5)/(with+.5)) }
 
-// bm25 is what a term brings to a text that has it so often, of a length in
-// proportion to the mean.
-func bm25(times, length float64) float64 { return times * (k1 + 1) / (times + k1*(1-b+b*length)) }
+// bm25 is the score of a term that occurs freq times in a text. length is relative to
+// the mean length.
+func bm25(freq, length float64) float64 { return freq * (k1 + 1) / (freq + k1*(1-b+b*length)) }
 
-// add adds what the terms bring, to pieces and to sittings.
-func (s *search) add(query []term, lend bool) {
+// add adds the scores of the terms, to chunks and to segments.
+func (s *search) add(query []term, neighbours bool) {
 	x := s.x
 	mean := float64(x.length)/float64(max(1, x.live)) + 1
-	sitMean := float64(x.length)/float64(len(x.sittings)) + 1
+	segmentMean := float64(x.length)/float64(len(x.segments)) + 1
 	for _, t := range query {
-		s.count(t.id, lend)
+		s.count(t.id, neighbours)
 		for _, p := range s.touched {
-			if n := s.times[p]; n > 0 {
-				s.scores[p] += t.weight * bm25(float64(n), float64(x.pieces[p].length)/mean)
-				s.times[p] = 0
+			if n := s.freq[p]; n > 0 {
+				s.scores[p] += t.weight * bm25(float64(n), float64(x.chunks[p].length)/mean)
+				s.freq[p] = 0
 			}
 		}
 		with := 0
-		for _, n := range s.sitTimes {
+		for _, n := range s.segmentFreq {
 			if n > 0 {
 				with++
 			}
 		}
-		// The term's weight holds its rarity among pieces; among sittings it
+		// The term's weight holds its rarity among chunks. Among segments it
 		// has another.
-		weight := t.weight / x.idf(t.id) * rarity(float64(len(x.sittings)), float64(with))
-		for i, n := range s.sitTimes {
+		weight := t.weight / x.idf(t.id) * rarity(float64(len(x.segments)), float64(with))
+		for i, n := range s.segmentFreq {
 			if n > 0 {
-				s.sits[i] += weight * bm25(float64(n), float64(x.sittings[i].length)/sitMean)
-				s.sitTimes[i] = 0
+				s.segmentScores[i] += weight * bm25(float64(n), float64(x.segments[i].length)/segmentMean)
+				s.segmentFreq[i] = 0
 			}
 		}
 	}
 }
 
-// count sets how often a term occurs in each piece, its neighbours and its
-// sitting.
-func (s *search) count(id uint32, lend bool) {
+// count counts a term in each chunk and in each segment. With neighbours, messages
+// around a match count it in part.
+func (s *search) count(id uint32, neighbours bool) {
 	x := s.x
-	s.touched, s.own = s.touched[:0], s.own[:0]
-	x.lists[id].each(func(p uint32, times int) {
-		if int(p) < len(s.scores) && x.pieces[p].flags&flagDead == 0 {
-			s.touched, s.own = append(s.touched, p), append(s.own, float32(times))
-			s.times[p] += float32(times)
-			s.sitTimes[s.message(int(p)).sitting] += float32(times)
+	s.touched, s.ownFreq = s.touched[:0], s.ownFreq[:0]
+	x.postings[id].each(func(p uint32, freq int) {
+		if int(p) < len(s.scores) && x.chunks[p].flags&flagRemoved == 0 {
+			s.touched, s.ownFreq = append(s.touched, p), append(s.ownFreq, float32(freq))
+			s.freq[p] += float32(freq)
+			s.segmentFreq[s.message(int(p)).segment] += float32(freq)
 		}
 	})
-	if !lend {
+	if !neighbours {
 		return
 	}
-	for i, n := 0, len(s.own); i < n; {
-		m, most := x.pieces[s.touched[i]].message, s.own[i]
-		for i++; i < n && x.pieces[s.touched[i]].message == m; i++ {
-			most = max(most, s.own[i])
+	for i, n := 0, len(s.ownFreq); i < n; {
+		m, most := x.chunks[s.touched[i]].message, s.ownFreq[i]
+		for i++; i < n && x.chunks[s.touched[i]].message == m; i++ {
+			most = max(most, s.ownFreq[i])
 		}
-		next, previous := x.beside(int(m), 1), x.beside(int(m), -1)
-		s.lend(next, most*previousShare)
-		s.lend(previous, most*nextShare)
-		s.lend(x.beside(next, 1), most*secondShare)
-		s.lend(x.beside(previous, -1), most*secondShare)
+		next, previous := x.neighbour(int(m), 1), x.neighbour(int(m), -1)
+		s.addFreq(next, most*previousWeight)
+		s.addFreq(previous, most*nextWeight)
+		s.addFreq(x.neighbour(next, 1), most*secondWeight)
+		s.addFreq(x.neighbour(previous, -1), most*secondWeight)
 	}
 }
 
-// beside is the next message in a direction that wasn't removed.
-func (x *Index) beside(m, step int) int {
+// neighbour returns the next message in a direction, skipping removed ones.
+func (x *Index) neighbour(m, step int) int {
 	if x.removed == 0 {
 		return m + step
 	}
-	for m += step; m >= 0 && m < len(x.messages) && x.dead(m); m += step {
+	for m += step; m >= 0 && m < len(x.messages) && x.isRemoved(m); m += step {
 	}
 	return m
 }
 
-// lend counts a term for all pieces of a message, if there is such a message.
-func (s *search) lend(m int, times float32) {
+// addFreq counts a term in all chunks of a message, if there is such a message.
+func (s *search) addFreq(m int, freq float32) {
 	if m < 0 || m >= len(s.x.messages) {
 		return
 	}
 	for p := s.x.messages[m].first; p < s.x.end(m) && int(p) < len(s.scores); p++ {
-		s.times[p] += times
+		s.freq[p] += freq
 		s.touched = append(s.touched, p)
 	}
 }

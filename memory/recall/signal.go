@@ -2,10 +2,10 @@ package recall
 
 import "strings"
 
-// The lists are short on purpose: a word that is missing costs a nuance, never
-// a match. They are spelt as terms.Of leaves words.
+// The lists are short on purpose: a missing word costs a nuance, never a match. Words
+// are spelt as terms.Of returns them.
 
-// timeWords holds words that name a time; numbers do as well.
+// timeWords holds words that name a time, besides numbers.
 var timeWords = set("yesterday today tonight tomorrow ago last next since week weekend month year years recently",
 	"monday tuesday wednesday thursday friday saturday sunday",
 	"january february march april june july august september october november december",
@@ -17,14 +17,14 @@ var timeWords = set("yesterday today tonight tomorrow ago last next since week w
 // isTime reports whether a word names a time.
 func isTime(w string) bool { return w[0] >= '0' && w[0] <= '9' || timeWords[w] }
 
-// asks holds words that ask for a time.
-var asks = set("when wann quand cuando quando когда 么时 何时 いつ 언제")
+// whenWords holds words that ask for a time.
+var whenWords = set("when wann quand cuando quando когда 么时 何时 いつ 언제")
 
 // asksWhen reports whether the words of a query ask for a time.
 func asksWhen(words []string) bool {
 	for i, w := range words {
 		switch {
-		case asks[w]:
+		case whenWords[w]:
 			return true
 		case i == 0:
 		case w == "long" && words[i-1] == "how":
@@ -38,8 +38,8 @@ func asksWhen(words []string) bool {
 	return false
 }
 
-// Words that, ahead of "you", or after "you" or "your", ask for something that
-// the assistant said, and the like in German and French.
+// Words that ask for something that the assistant said if they stand before "you", or
+// after "you" or "your"; and their counterparts in German and French.
 var (
 	beforeYou = set("did had have that what which")
 	afterYou  = set("said told gave recommended suggested mentioned wrote listed explained proposed advised described showed called named answered")
@@ -49,10 +49,10 @@ var (
 	}
 )
 
-// asksWhatYouSaid reports whether the words of a query ask for something that
+// asksWhatAssistantSaid reports whether the words of a query ask for something that
 // the assistant said: "what did you recommend", "your last suggestion", "hast du
 // gesagt", "vous avez dit".
-func asksWhatYouSaid(words []string) bool {
+func asksWhatAssistantSaid(words []string) bool {
 	at := func(i int) string {
 		if i < 0 || i >= len(words) {
 			return ""

@@ -8,42 +8,42 @@ import (
 	"github.com/backstory-proxy/backstory/memory/recall/internal/wordvec"
 )
 
-// seed makes the hashes of terms unpredictable: nobody can choose words that
+// seed makes the hashes of terms unpredictable, so that nobody can choose words that
 // collide.
 var seed = maphash.MakeSeed()
 
-// word is what is to be known of one that a text holds.
-type word struct {
+// wordInfo is what indexing needs to know of a word.
+type wordInfo struct {
 	hash   uint64 // of its stem
-	stop   bool   // it isn't indexed
+	stop   bool   // it is a stop word, and not indexed
 	time   bool   // it names a time
 	vector wordvec.ID
 }
 
-// look works it out.
-func look(w string) word {
+// analyse computes the wordInfo of a word.
+func analyse(w string) wordInfo {
 	stem := terms.Stem(w)
-	return word{hash: maphash.String(seed, stem), stop: terms.Stop(w), time: isTime(w), vector: wordvec.Find(stem)}
+	return wordInfo{hash: maphash.String(seed, stem), stop: terms.Stop(w), time: isTime(w), vector: wordvec.Find(stem)}
 }
 
-// cache remembers words, as most of a text are the same few hundred: indexing
-// is twice as fast. It holds copies, so that it keeps no text alive.
-type cache [4096]struct {
+// wordCache remembers words. Most of a text are the same few hundred, and the cache
+// halves the time of indexing. It copies words, so that it keeps no text in memory.
+type wordCache [4096]struct {
 	text [23]byte
 	size uint8
-	word
+	wordInfo
 }
 
-var caches = sync.Pool{New: func() any { return new(cache) }}
+var wordCaches = sync.Pool{New: func() any { return new(wordCache) }}
 
-func (c *cache) look(w string) word {
+func (c *wordCache) analyse(w string) wordInfo {
 	e := &c[maphash.String(seed, w)%uint64(len(c))]
 	if len(w) > len(e.text) {
-		return look(w)
+		return analyse(w)
 	}
 	if string(e.text[:e.size]) != w {
-		e.word = look(w)
+		e.wordInfo = analyse(w)
 		e.size = uint8(copy(e.text[:], w))
 	}
-	return e.word
+	return e.wordInfo
 }

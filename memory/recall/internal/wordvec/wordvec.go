@@ -1,4 +1,4 @@
-// Package wordvec knows which English words are alike in meaning: it holds
+// Package wordvec tells how similar English words are in meaning. It holds the
 // vectors of some 19,500 word stems, those of the 30,000 most frequent words of
 // GloVe (Pennington, Socher, Manning: GloVe: Global Vectors for Word
 // Representation, 2014; 6 billion tokens, 100 dimensions, under the Public
@@ -32,11 +32,10 @@ var stems = sync.OnceValue(func() []string {
 	return strings.Split(words[4:4+n], "\n")
 })
 
-// ID names a word; 0 is none that is known.
+// ID is a known word; 0 stands for an unknown one.
 type ID uint16
 
-// Find returns the word with a stem, as terms.Stem gives it; 0 where it isn't
-// known.
+// Find returns the ID of a stem, as terms.Stem returns it; 0 where it isn't known.
 func Find(stem string) ID {
 	i, ok := slices.BinarySearch(stems(), stem)
 	if !ok {
@@ -45,7 +44,7 @@ func Find(stem string) ID {
 	return ID(i + 1)
 }
 
-// Vector is a word's direction: bytes are int8. It is empty for 0.
+// Vector returns a word's vector, each byte an int8; empty for 0.
 func (id ID) Vector() string {
 	if id == 0 {
 		return ""

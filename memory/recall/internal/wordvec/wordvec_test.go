@@ -7,8 +7,8 @@ import (
 	"github.com/backstory-proxy/backstory/knowledge/terms"
 )
 
-// alike is the cosine of two words' vectors.
-func alike(t *testing.T, a, b string) float64 {
+// similarity is the cosine of two words' vectors.
+func similarity(t *testing.T, a, b string) float64 {
 	t.Helper()
 	v, w := Find(terms.Stem(a)).Vector(), Find(terms.Stem(b)).Vector()
 	if v == "" || w == "" {
@@ -21,12 +21,12 @@ func alike(t *testing.T, a, b string) float64 {
 	return sum / Unit / Unit
 }
 
-func TestWordsOfLikeMeaningAreAlike(t *testing.T) {
+func TestWordsOfSimilarMeaningHaveSimilarVectors(t *testing.T) {
 	for _, c := range [][3]string{
 		{"dog", "puppy", "mortgage"}, {"rent", "landlord", "violin"}, {"doctor", "hospital", "guitar"},
 		{"zoo", "animals", "tax"}, {"able", "unable", "pizza"}, {"zurich", "switzerland", "pancakes"},
 	} {
-		if near, far := alike(t, c[0], c[1]), alike(t, c[0], c[2]); near < .35 || far > .25 {
+		if near, far := similarity(t, c[0], c[1]), similarity(t, c[0], c[2]); near < .35 || far > .25 {
 			t.Errorf("%s is to %s %.2f, to %s %.2f", c[0], c[1], near, c[2], far)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func cosines(query string, lines ...string) []float64 {
 	x, _ := talk(lines...)
 	s := &search{x: x, q: Query{Text: query}}
-	c, ok := s.compass(s.words())
+	c, ok := s.queryVector(s.words())
 	if !ok {
 		return nil
 	}
@@ -23,7 +23,7 @@ func cosines(query string, lines ...string) []float64 {
 	return all
 }
 
-func TestWordsThatAreNotKnownAreAlikeToNothing(t *testing.T) {
+func TestUnknownWordsAreSimilarToNothing(t *testing.T) {
 	lines := []string{"user: rain", "user: rain zorbl queftle wubnar", "user: zorbl queftle", "user: rent", "user: violin"}
 	if c := cosines("weather", lines...); c[0] < .4 || c[1] > c[0]/1.5 || c[2] > .3 {
 		t.Errorf("a word in other words, and in unknown ones: %.2f", c)
@@ -39,31 +39,31 @@ func TestWordsThatAreNotKnownAreAlikeToNothing(t *testing.T) {
 
 func TestOfManyMatchesTheBestAreCompared(t *testing.T) {
 	x, _ := talk(chatter(3000)...)
-	s := &search{x: x, scores: make([]float64, len(x.pieces))}
+	s := &search{x: x, scores: make([]float64, len(x.chunks))}
 	for p := range s.scores {
 		s.scores[p] = float64(p % 1000)
 	}
-	found := s.contenders(999)
+	found := s.candidates(999)
 	least, seen := 999.0, make(map[uint32]bool)
 	for _, p := range found {
 		least, seen[p] = min(least, s.scores[p]), true
 	}
-	if len(found) != alikeMost || len(seen) != alikeMost || least < 999-float64(alikeMost)/2 {
+	if len(found) != similarCandidates || len(seen) != similarCandidates || least < 999-float64(similarCandidates)/2 {
 		t.Errorf("%d of %d, down to %v", len(found), len(seen), least)
 	}
 	clear(s.scores)
-	if found = s.contenders(1); len(found) != len(x.pieces) {
-		t.Errorf("where none matches: %d of %d", len(found), len(x.pieces))
+	if found = s.candidates(1); len(found) != len(x.chunks) {
+		t.Errorf("where none matches: %d of %d", len(found), len(x.chunks))
 	}
-	long := &search{x: &Index{pieces: make([]piece, 2*alikeAll)}, scores: make([]float64, 2*alikeAll)}
-	if found = long.contenders(1); len(found) != alikeAll || found[0] != 2*alikeAll-1 {
+	long := &search{x: &Index{chunks: make([]chunk, 2*similarNewest)}, scores: make([]float64, 2*similarNewest)}
+	if found = long.candidates(1); len(found) != similarNewest || found[0] != 2*similarNewest-1 {
 		t.Errorf("where none of many matches: %d, from %d on", len(found), found[0])
 	}
 }
 
-// Where all say nearly the same, what is left of a piece without the mean is
+// Where all say nearly the same, what is left of a chunk without the mean is
 // about as long as what rounding took off.
-func TestLikenessIsACosine(t *testing.T) {
+func TestSimilarityIsACosine(t *testing.T) {
 	words := strings.Fields("server status report good weather check disk memory load network database backup queue worker")
 	var lines []string
 	for i := range 400 {
@@ -75,13 +75,13 @@ func TestLikenessIsACosine(t *testing.T) {
 	}
 	for _, query := range []string{"server", "weather", "Is the weather nice today?"} {
 		c := cosines(query, lines...)
-		if least, most := slices.Min(c), slices.Max(c); least < -1.001 || most > 1.001 || most == 0 || math.IsNaN(most) {
-			t.Errorf("%q: %.2f to %.2f", query, least, most)
+		if least, best := slices.Min(c), slices.Max(c); least < -1.001 || best > 1.001 || best == 0 || math.IsNaN(best) {
+			t.Errorf("%q: %.2f to %.2f", query, least, best)
 		}
 	}
 }
 
-func TestWhatHasNoWordThatIsKnownIsAlikeToNothing(t *testing.T) {
+func TestWhatHasNoKnownWordIsSimilarToNothing(t *testing.T) {
 	lines := []string{"user: 👍👍", "user: 房租下个月到期", "user: zorbl queftle"}
 	for range 50 {
 		lines = append(lines, "user: the weather is nice today")
@@ -93,7 +93,7 @@ func TestWhatHasNoWordThatIsKnownIsAlikeToNothing(t *testing.T) {
 }
 
 // What is common to a session's English is in its English only.
-func TestOtherLanguagesAreNotAlikeForWhatTheyLack(t *testing.T) {
+func TestOtherLanguagesAreNotSimilarForWhatTheyLack(t *testing.T) {
 	var lines []string
 	for i := range 40 {
 		lines = append(lines, fmt.Sprintf("user: the %s report about our sales team meeting in %s was good",
@@ -116,7 +116,7 @@ func TestWhatIsAskedInOtherWordsIsFoundHoweverOld(t *testing.T) {
 	}
 	x, all := talk(lines...)
 	hits := matches(x, Query{Text: "Do I have any pets?"})
-	if len(hits) == 0 || len(hits) > alikeFew || found(all, hits)[0] != all[0].Text {
+	if len(hits) == 0 || len(hits) > similarTop || found(all, hits)[0] != all[0].Text {
 		t.Errorf("%d found: %q", len(hits), found(all, hits))
 	}
 }
