@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// RateWindow is the span over which requests are counted.
+// RateWindow is the span over which requests are counted: limits are per minute.
 const RateWindow = time.Minute
 
 // Rate is what the count of a tenant's requests came to.
