@@ -11,17 +11,17 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// Chunking says how documents are cut into passages.
+// Chunking says how documents are cut.
 type Chunking struct {
-	// Size is the most tokens of a passage. Default: DefaultSize.
+	// Size is the most tokens of a chunk. Default: DefaultSize.
 	Size int
-	// Overlap is how many tokens at most are repeated from the passage
+	// Overlap is how many tokens at most are repeated from the chunk
 	// before, where both are of one section. Default: DefaultOverlap;
 	// negative: none.
 	Overlap int
 }
 
-// The defaults of Chunking, tokens. All of the answer is in the passages that
+// The defaults of Chunking, tokens. All of the answer is in the chunks that
 // fit into 1,000/2,000/4,000 tokens, each with 32 more for naming its source,
 // for this share of questions, searching by words only:
 //
@@ -38,7 +38,7 @@ const (
 // minSize keeps every character within the limit, tokens.
 const minSize = 16
 
-// packer collects pieces into passages.
+// packer collects units into chunks.
 type packer struct {
 	doc     *Document
 	size    int
@@ -46,13 +46,13 @@ type packer struct {
 	count   func(string) int
 	emit    func(store.Chunk)
 
-	held   []piece // what is in no passage yet, the overlap ahead of it
-	fresh  int     // held[fresh:] was in no passage
-	tokens int     // of held
-	n      int     // passages so far
+	held   []unit // what is in no chunk yet, the overlap ahead of it
+	fresh  int    // held[fresh:] was in no chunk
+	tokens int    // of held
+	n      int    // chunks so far
 }
 
-// chunker cuts the parts of a file, one after the other.
+// chunker cuts the documents of a file, one after the other.
 type chunker struct {
 	packer
 	outline outline
@@ -71,7 +71,7 @@ func newChunker(c Chunking, count func(string) int, emit func(store.Chunk)) *chu
 	return k
 }
 
-// document cuts the next part of the file. No passage holds text of two.
+// document cuts the next document of the file. No chunk holds text of two.
 func (k *chunker) document(d *Document) {
 	k.packer.doc = d
 	k.outline.document(d)
@@ -79,19 +79,19 @@ func (k *chunker) document(d *Document) {
 	k.packer.held, k.packer.fresh, k.packer.tokens = nil, 0, 0
 }
 
-// add takes the next piece, and closes the passage under way where it doesn't
+// add takes the next unit, and closes the chunk under way where it doesn't
 // fit, where a page or a sheet begins, or where a section begins and there is
-// enough for a passage: a passage is cited by the place of its beginning, and a
+// enough for a chunk: a chunk is cited by the place of its beginning, and a
 // heading of another section stands in it, but nothing of another page or sheet.
-func (p *packer) add(next piece) {
-	for len(p.held) > p.fresh && (p.tokens+next.tokens > p.size || p.turns(next) || next.border >= borderHeading && p.tokens >= p.size/3) {
+func (p *packer) add(next unit) {
+	for len(p.held) > p.fresh && (p.tokens+next.tokens > p.size || p.startsPage(next) || next.border >= borderHeading && p.tokens >= p.size/3) {
 		after := next.border
-		if p.turns(next) && p.tokens < p.size/3 {
+		if p.startsPage(next) && p.tokens < p.size/3 {
 			after = borderHeading // no overlap: a short page would be repeated whole
 		}
 		p.close(after)
 	}
-	// An overlap that leaves no room for the next piece is dropped.
+	// An overlap that leaves no room for the next unit is dropped.
 	for len(p.held) > 0 && p.fresh > 0 && p.tokens+next.tokens > p.size {
 		p.tokens -= p.held[0].tokens
 		p.held = p.held[1:]
@@ -101,27 +101,27 @@ func (p *packer) add(next piece) {
 	p.tokens += next.tokens
 }
 
-// turns reports whether a page or a sheet begins with the next piece. A heading
+// startsPage reports whether the next unit begins a page or a sheet. A heading
 // goes with what follows it.
-func (p *packer) turns(next piece) bool {
+func (p *packer) startsPage(next unit) bool {
 	last := p.held[len(p.held)-1]
 	return (next.page != last.page || next.border == borderSheet) && !last.heading
 }
 
-// flush closes the last passage.
+// flush closes the last chunk.
 func (p *packer) flush() {
 	for len(p.held) > p.fresh {
 		p.close(borderHeading)
 	}
 }
 
-// close makes a passage of the pieces held, or of most of them where a better
+// close makes a chunk of the units held, or of most of them where a better
 // place to cut is near the end; after is the border behind the last.
 func (p *packer) close(after border) {
 	end := p.cut(after)
 	text := p.text(end)
 	tokens := p.count(text)
-	// The tokens of the pieces need not add up to those of the whole.
+	// The tokens of the units need not add up to those of the whole.
 	for tokens > p.size && end > p.fresh+1 {
 		end--
 		text = p.text(end)
@@ -155,7 +155,7 @@ func (p *packer) close(after border) {
 	}
 }
 
-// cut returns how many of the pieces held make the passage: all, or fewer if
+// cut returns how many of the units held make the chunk: all, or fewer if
 // that leaves at least two thirds of the size and ends at a better border.
 func (p *packer) cut(after border) int {
 	best, strength := len(p.held), after
@@ -173,7 +173,7 @@ func (p *packer) cut(after border) int {
 	return best
 }
 
-// text is that of the first n pieces held, without white space behind it and
+// text is that of the first n units held, without white space behind it and
 // blank lines ahead; the indentation of code stays.
 func (p *packer) text(n int) string {
 	s := strings.TrimRightFunc(p.doc.Text[p.held[0].start:p.held[n-1].end], unicode.IsSpace)
@@ -181,7 +181,7 @@ func (p *packer) text(n int) string {
 	return s[strings.LastIndexByte(s[:ahead], '\n')+1:]
 }
 
-// place is the heading path and the page of the passage of the first n pieces
+// place is the heading path and the page of the chunk of the first n units
 // held: of the first one that isn't a heading and isn't repeated.
 func (p *packer) place(n int) (section string, page int) {
 	for _, h := range p.held[p.fresh:n] {
@@ -192,19 +192,19 @@ func (p *packer) place(n int) (section string, page int) {
 	return p.held[n-1].section, p.held[n-1].page
 }
 
-// index sets the terms of a passage: the words of the file's name, of the
-// heading path and of the text. What a passage is about often stands in its
+// index sets the terms of a chunk: the words of the file's name, of the
+// heading path and of the text. What a chunk is about often stands in its
 // heading or in the name only.
 func (d *Document) index(c *store.Chunk) {
 	words := terms.Of(strings.TrimSuffix(path.Base(d.Name), path.Ext(d.Name)))
 	words = append(words, terms.Of(c.Section)...)
 	words = append(words, terms.Of(c.Text)...)
-	for _, parts := range hyphenated.FindAllStringSubmatch(c.Text, -1) {
-		words = append(words, terms.Of(parts[1]+parts[2])...)
+	for _, halves := range hyphenated.FindAllStringSubmatch(c.Text, -1) {
+		words = append(words, terms.Of(halves[1]+halves[2])...)
 	}
 	c.Terms = strings.Join(words, " ")
 }
 
-// hyphenated finds words that the end of a line divides. They are indexed whole
-// as well.
+// hyphenated finds words that are hyphenated at the end of a line. They are
+// indexed whole as well.
 var hyphenated = regexp.MustCompile(`(\pL+)[-\x{2010}]\n[ \t]*(\p{Ll}+)`)

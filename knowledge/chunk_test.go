@@ -52,7 +52,7 @@ func chunksOf(doc Document, c Chunking, count func(string) int) (chunks []store.
 	return chunks
 }
 
-// check tests what holds for every document: no passage is too long, they are
+// check tests what holds for every document: no chunk is too long, they are
 // numbered, and together they hold all of the text, in order.
 func check(t testing.TB, doc Document, c Chunking, count func(string) int, chunks []store.Chunk) {
 	t.Helper()
@@ -63,10 +63,10 @@ func check(t testing.TB, doc Document, c Chunking, count func(string) int, chunk
 	covered := 0
 	for i, chunk := range chunks {
 		if chunk.N != i || chunk.Tokens != count(chunk.Text) || chunk.Tokens > limit {
-			t.Fatalf("passage %d of %d is number %d and has %d tokens (%d)", i, len(chunks), chunk.N, chunk.Tokens, count(chunk.Text))
+			t.Fatalf("chunk %d of %d is number %d and has %d tokens (%d)", i, len(chunks), chunk.N, chunk.Tokens, count(chunk.Text))
 		}
 		if strings.TrimSpace(chunk.Text) == "" || !utf8.ValidString(chunk.Text) {
-			t.Fatalf("passage %d: %q", i, chunk.Text)
+			t.Fatalf("chunk %d: %q", i, chunk.Text)
 		}
 		// It begins no later than where the one before ended, but for space.
 		rest := doc.Text[covered:]
@@ -75,7 +75,7 @@ func check(t testing.TB, doc Document, c Chunking, count func(string) int, chunk
 		from := max(0, covered-len(chunk.Text))
 		at := strings.LastIndex(doc.Text[from:min(len(doc.Text), latest+len(chunk.Text))], chunk.Text)
 		if at < 0 || from+at > latest {
-			t.Fatalf("text is missing ahead of passage %d: %q", i, chunk.Text)
+			t.Fatalf("text is missing ahead of chunk %d: %q", i, chunk.Text)
 		}
 		covered = max(covered, from+at+len(chunk.Text))
 	}
@@ -93,7 +93,7 @@ func prose(n int) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestPassagesKnowTheirHeadings(t *testing.T) {
+func TestChunksKnowTheirHeadings(t *testing.T) {
 	text := "# Policy\n\n" + prose(4) + "\n\n## Refunds ##\n\n" + prose(4) + "\n\n### **Deadlines**\n" + prose(4) +
 		"\n\nContact\n-------\n\n" + prose(4) + "\n\n# Terms\n\n" + prose(4)
 	chunks := cut(t, "a.md", text, Chunking{Size: 60})
@@ -121,25 +121,25 @@ func TestCommentsInSourceCodeAreNoHeadings(t *testing.T) {
 	}
 }
 
-func TestSmallSectionsShareAPassage(t *testing.T) {
+func TestSmallSectionsShareAChunk(t *testing.T) {
 	if got := cut(t, "a.md", "# A\n\none\n\n# B\n\ntwo\n\n# C\n\nthree\n", Chunking{}); len(got) != 1 {
-		t.Errorf("%d passages", len(got))
+		t.Errorf("%d chunks", len(got))
 	}
 }
 
 func TestCutsFallBetweenParagraphsWhereTheyCan(t *testing.T) {
 	chunks := cut(t, "a.md", prose(4)+"\n\n"+prose(4)+"\n\n"+prose(4), Chunking{Size: 50, Overlap: -1})
 	if len(chunks) != 3 || chunks[1].Text != prose(4) {
-		t.Errorf("got %d passages: %+v", len(chunks), chunks)
+		t.Errorf("got %d chunks: %+v", len(chunks), chunks)
 	}
 }
 
-func TestPassagesOverlapWithinASectionOnly(t *testing.T) {
+func TestChunksOverlapWithinASectionOnly(t *testing.T) {
 	one := cut(t, "a.md", prose(20), Chunking{Size: 60, Overlap: 15})
 	for i := 1; i < len(one); i++ {
 		first := one[i].Text[:strings.Index(one[i].Text, ".")+1]
 		if !strings.HasSuffix(one[i-1].Text, first) {
-			t.Errorf("passage %d doesn't begin with the end of the one before: %q", i, first)
+			t.Errorf("chunk %d doesn't begin with the end of the one before: %q", i, first)
 		}
 	}
 	two := cut(t, "a.md", prose(4)+"\n\n# Next\n\n"+prose(3), Chunking{Size: 60, Overlap: 15})

@@ -8,25 +8,25 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// Document is the text of a file, or of a part of a long one.
+// Document is the text of a file, or a section of a long one.
 type Document struct {
 	Name string // of the file
 	Text string
 
-	spans []span // all of Text, in order
+	blocks []textBlock // all of Text, in order
 }
 
-// span is where a block stands in the text.
-type span struct {
+// textBlock is where a block stands in the text.
+type textBlock struct {
 	start, end  int // bytes; the white space behind it is part of it
 	kind        extract.Kind
 	level, page int
 	title       string // of a heading
 }
 
-// add writes a block behind what there is, in the way of Markdown.
+// add appends a block, as Markdown.
 func (d *Document) add(text *strings.Builder, b extract.Block) {
-	s := span{start: text.Len(), kind: b.Kind, level: b.Level, page: b.Page}
+	s := textBlock{start: text.Len(), kind: b.Kind, level: b.Level, page: b.Page}
 	switch b.Kind {
 	case extract.Prose, extract.Lines:
 		text.WriteString(b.Text)
@@ -39,15 +39,15 @@ func (d *Document) add(text *strings.Builder, b extract.Block) {
 		text.WriteString(b.Text + "\n")
 	}
 	s.end = text.Len()
-	d.spans = append(d.spans, s)
+	d.blocks = append(d.blocks, s)
 }
 
-// partSize is how much of a file is looked at together, bytes.
-const partSize = 1 << 20
+// documentSize is how much of a file is cut at a time, bytes.
+const documentSize = 1 << 20
 
-// parts makes documents of the blocks of a file, each of them partSize at most,
-// unless one block is more.
-func parts(name string, blocks iter.Seq2[extract.Block, error]) iter.Seq2[Document, error] {
+// documents joins the blocks of a file to documents of at most documentSize
+// each, unless a single block is larger.
+func documents(name string, blocks iter.Seq2[extract.Block, error]) iter.Seq2[Document, error] {
 	return func(yield func(Document, error) bool) {
 		d := Document{Name: name}
 		var text strings.Builder
@@ -56,7 +56,7 @@ func parts(name string, blocks iter.Seq2[extract.Block, error]) iter.Seq2[Docume
 				yield(Document{}, err)
 				return
 			}
-			if text.Len() > 0 && text.Len()+len(b.Text) > partSize {
+			if text.Len() > 0 && text.Len()+len(b.Text) > documentSize {
 				d.Text = text.String()
 				if !yield(d, nil) {
 					return
@@ -70,17 +70,17 @@ func parts(name string, blocks iter.Seq2[extract.Block, error]) iter.Seq2[Docume
 	}
 }
 
-// passages cuts the blocks of a file and hands the passages on. Those that say
-// what an earlier one has said are left out.
-func passages(name string, blocks iter.Seq2[extract.Block, error], c Chunking, count func(string) int, emit func(store.Chunk) error) error {
+// chunkBlocks cuts the blocks of a file and emits the chunks, without those that
+// repeat an earlier one.
+func chunkBlocks(name string, blocks iter.Seq2[extract.Block, error], c Chunking, count func(string) int, emit func(store.Chunk) error) error {
 	var failed error
-	f := folder{seen: map[uint64]bool{}}
+	r := repeats{seen: map[uint64]bool{}}
 	cut := newChunker(c, count, func(chunk store.Chunk) {
-		if failed == nil && !f.repeats(&chunk) {
+		if failed == nil && !r.repeated(&chunk) {
 			failed = emit(chunk)
 		}
 	})
-	for d, err := range parts(name, blocks) {
+	for d, err := range documents(name, blocks) {
 		if err != nil {
 			return err
 		}

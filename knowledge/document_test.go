@@ -11,10 +11,10 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// passagesOf cuts blocks as Ingest does.
-func passagesOf(t *testing.T, c Chunking, blocks ...extract.Block) (chunks []store.Chunk) {
+// chunksOfBlocks cuts blocks as Ingest does.
+func chunksOfBlocks(t *testing.T, c Chunking, blocks ...extract.Block) (chunks []store.Chunk) {
 	t.Helper()
-	err := passages("a.bin", func(yield func(extract.Block, error) bool) {
+	err := chunkBlocks("a.bin", func(yield func(extract.Block, error) bool) {
 		for _, b := range blocks {
 			if !yield(b, nil) {
 				return
@@ -29,14 +29,14 @@ func passagesOf(t *testing.T, c Chunking, blocks ...extract.Block) (chunks []sto
 	}
 	for i, c := range chunks {
 		if c.N != i || c.Tokens != words(c.Text) {
-			t.Fatalf("passage %d: %+v", i, c)
+			t.Fatalf("chunk %d: %+v", i, c)
 		}
 	}
 	return chunks
 }
 
-func TestBlocksBecomePassagesWithTheirPlace(t *testing.T) {
-	chunks := passagesOf(t, Chunking{Size: 60, Overlap: -1},
+func TestBlocksBecomeChunksWithTheirPlace(t *testing.T) {
+	chunks := chunksOfBlocks(t, Chunking{Size: 60, Overlap: -1},
 		extract.Block{Kind: extract.Heading, Level: 1, Page: 1, Text: "Policy"},
 		extract.Block{Kind: extract.Paragraph, Page: 1, Text: prose(4)},
 		extract.Block{Kind: extract.Heading, Level: 2, Page: 2, Text: "Refunds"},
@@ -55,9 +55,9 @@ func TestBlocksBecomePassagesWithTheirPlace(t *testing.T) {
 	}
 }
 
-func TestAPassageIsOfThePageThatItIsCitedBy(t *testing.T) {
+func TestAChunkIsOfThePageThatItIsCitedBy(t *testing.T) {
 	var got []string
-	for _, c := range passagesOf(t, Chunking{Size: 60, Overlap: 20},
+	for _, c := range chunksOfBlocks(t, Chunking{Size: 60, Overlap: 20},
 		extract.Block{Kind: extract.Paragraph, Page: 1, Text: "One."},
 		extract.Block{Kind: extract.Heading, Level: 1, Page: 2, Text: "Two"},
 		extract.Block{Kind: extract.Paragraph, Page: 2, Text: "Second."},
@@ -73,9 +73,9 @@ func TestAPassageIsOfThePageThatItIsCitedBy(t *testing.T) {
 	}
 }
 
-func TestAPassageIsOfTheSheetThatItIsCitedBy(t *testing.T) {
+func TestAChunkIsOfTheSheetThatItIsCitedBy(t *testing.T) {
 	var got []string
-	for _, c := range passagesOf(t, Chunking{Size: 60, Overlap: 20},
+	for _, c := range chunksOfBlocks(t, Chunking{Size: 60, Overlap: 20},
 		extract.Block{Kind: extract.Sheet, Level: 1, Text: "Prices"},
 		extract.Block{Kind: extract.Row, Level: 1, Text: "lamp | 30"},
 		extract.Block{Kind: extract.Sheet, Level: 1, Text: "Stock"},
@@ -99,9 +99,9 @@ func TestRowsAndLinesStayWhole(t *testing.T) {
 		for i := range 50 {
 			blocks = append(blocks, extract.Block{Kind: kind, Text: fmt.Sprintf("%d %s", i, line)})
 		}
-		chunks := passagesOf(t, Chunking{Size: 40, Overlap: 10}, blocks...)
+		chunks := chunksOfBlocks(t, Chunking{Size: 40, Overlap: 10}, blocks...)
 		if len(chunks) < 5 {
-			t.Errorf("%d passages", len(chunks))
+			t.Errorf("%d chunks", len(chunks))
 		}
 		for _, c := range chunks {
 			for l := range strings.Lines(c.Text) {
@@ -113,7 +113,7 @@ func TestRowsAndLinesStayWhole(t *testing.T) {
 	}
 }
 
-func TestAPassageThatRepeatsAnotherIsFolded(t *testing.T) {
+func TestAChunkThatRepeatsAnotherIsLeftOut(t *testing.T) {
 	p := func(text string) extract.Block { return extract.Block{Kind: extract.Paragraph, Text: text} }
 	long := strings.Repeat("The terms of sale apply to all orders. ", 4)
 	for name, c := range map[string]struct {
@@ -126,26 +126,26 @@ func TestAPassageThatRepeatsAnotherIsFolded(t *testing.T) {
 		"one word more":            {long + "not", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := passagesOf(t, Chunking{Size: 45, Overlap: -1}, p(long), p(c.second)); len(got) != c.want {
-				t.Errorf("%d passages: %+v", len(got), got)
+			if got := chunksOfBlocks(t, Chunking{Size: 45, Overlap: -1}, p(long), p(c.second)); len(got) != c.want {
+				t.Errorf("%d chunks: %+v", len(got), got)
 			}
 		})
 	}
 	heading := func(s string) extract.Block { return extract.Block{Kind: extract.Heading, Level: 1, Text: s} }
-	if got := passagesOf(t, Chunking{Size: 45}, heading("Shoes"), p(long), heading("Hats"), p(long)); len(got) != 2 {
+	if got := chunksOfBlocks(t, Chunking{Size: 45}, heading("Shoes"), p(long), heading("Hats"), p(long)); len(got) != 2 {
 		t.Errorf("what stands in another section is another thing: %+v", got)
 	}
 }
 
-func TestALongFileIsCutPartByPart(t *testing.T) {
+func TestALongFileIsCutDocumentByDocument(t *testing.T) {
 	var blocks []extract.Block
-	for i := range 3 * partSize / 1000 {
+	for i := range 3 * documentSize / 1000 {
 		blocks = append(blocks, extract.Block{Kind: extract.Prose, Text: fmt.Sprintf("## Part %d\n\n%s\n\n", i/100, strings.Repeat(fmt.Sprintf("word%d ", i), 140))})
 	}
 	seen := map[string]bool{}
-	for _, c := range passagesOf(t, Chunking{Overlap: -1}, blocks...) {
+	for _, c := range chunksOfBlocks(t, Chunking{Overlap: -1}, blocks...) {
 		if !strings.HasPrefix(c.Section, "Part ") {
-			t.Fatalf("passage %d has lost its heading", c.N)
+			t.Fatalf("chunk %d has lost its heading", c.N)
 		}
 		for _, w := range strings.Fields(c.Text) {
 			seen[w] = true
@@ -153,13 +153,13 @@ func TestALongFileIsCutPartByPart(t *testing.T) {
 	}
 	for i := range blocks {
 		if !seen[fmt.Sprintf("word%d", i)] {
-			t.Fatalf("block %d is in no passage", i)
+			t.Fatalf("block %d is in no chunk", i)
 		}
 	}
 }
 
-func TestWordsThatLinesDivideAreIndexedWhole(t *testing.T) {
-	c := passagesOf(t, Chunking{}, extract.Block{Kind: extract.Paragraph, Text: "what be-\ncame of the well-\nKnown"})[0]
+func TestHyphenatedWordsAreIndexedWhole(t *testing.T) {
+	c := chunksOfBlocks(t, Chunking{}, extract.Block{Kind: extract.Paragraph, Text: "what be-\ncame of the well-\nKnown"})[0]
 	if !strings.Contains(c.Text, "be-\ncame") || !strings.Contains(c.Terms, "became") || strings.Contains(c.Terms, "wellknown") {
 		t.Errorf("text %q, terms %q", c.Text, c.Terms)
 	}
@@ -167,14 +167,14 @@ func TestWordsThatLinesDivideAreIndexedWhole(t *testing.T) {
 
 func TestAnErrorEndsTheCutting(t *testing.T) {
 	broken := errors.New("broken")
-	err := passages("a", func(yield func(extract.Block, error) bool) {
+	err := chunkBlocks("a", func(yield func(extract.Block, error) bool) {
 		_ = yield(extract.Block{Kind: extract.Paragraph, Text: "text"}, nil) && yield(extract.Block{}, broken)
 	}, Chunking{}, words, func(store.Chunk) error { return nil })
 	if !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 	full := errors.New("full")
-	err = passages("a", func(yield func(extract.Block, error) bool) {
+	err = chunkBlocks("a", func(yield func(extract.Block, error) bool) {
 		yield(extract.Block{Kind: extract.Paragraph, Text: "text"}, nil)
 	}, Chunking{}, words, func(store.Chunk) error { return full })
 	if !errors.Is(err, full) {

@@ -9,7 +9,7 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// embed sets the vectors of passages. What they are about often stands in the
+// embed sets the vectors of chunks. What they are about often stands in the
 // name of the file or in a heading only, so these are embedded with the text.
 //
 // A text that the tenant has in a file already, under whatever name, isn't
@@ -19,7 +19,7 @@ func (s *Service) embed(ctx context.Context, via embed.Caller, scope store.Scope
 	if s.embedder == nil {
 		return nil
 	}
-	if err := s.recognise(ctx, scope, chunks); err != nil {
+	if err := s.reuseVectors(ctx, scope, chunks); err != nil {
 		return err
 	}
 	var texts []string
@@ -42,8 +42,8 @@ func (s *Service) embed(ctx context.Context, via embed.Caller, scope store.Scope
 	return nil
 }
 
-// recognise sets the vectors that the store has.
-func (s *Service) recognise(ctx context.Context, scope store.Scope, chunks []store.Chunk) error {
+// reuseVectors sets the vectors that the store already has of the same texts.
+func (s *Service) reuseVectors(ctx context.Context, scope store.Scope, chunks []store.Chunk) error {
 	if s.embedder.Free() {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *Service) recognise(ctx context.Context, scope store.Scope, chunks []sto
 	}
 	vectors, err := s.files.KnownVectors(ctx, scope, s.embedder.Model(), s.embedder.Dimensions(), digests)
 	if err != nil {
-		return fmt.Errorf("look for known passages: %w", err)
+		return fmt.Errorf("look for known chunks: %w", err)
 	}
 	for i, v := range vectors {
 		chunks[i].Vector = v
@@ -61,15 +61,15 @@ func (s *Service) recognise(ctx context.Context, scope store.Scope, chunks []sto
 	return nil
 }
 
-// ErrNotProcessed says that a file can't be indexed again: it is being uploaded,
-// or has failed.
+// ErrNotProcessed says that a file can't be re-embedded: it is being uploaded,
+// or its upload failed.
 var ErrNotProcessed = errors.New("the file is not processed")
 
-// Reindex gives the passages of a file vectors of the present embedder, where
-// they have those of another. It returns how many passages there were; 0 where
-// nothing was to be done. The file is found by its words all the while.
+// Reindex re-embeds a file whose vectors are another embedder's. It returns how
+// many chunks it embedded; 0 where nothing was to be done. The file is found by
+// its words all the while.
 //
-// It can be broken off, and made again. The error wraps ErrEmbedding where the
+// It can be interrupted and run again. The error wraps ErrEmbedding where the
 // embedder failed, and is store.ErrNotFound, store.ErrDeleted or ErrNotProcessed.
 func (s *Service) Reindex(ctx context.Context, via embed.Caller, scope store.Scope, id string) (chunks int, err error) {
 	f, err := s.files.File(ctx, scope, id)

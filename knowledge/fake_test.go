@@ -46,7 +46,7 @@ func (f *fakeStore) FinishFile(_ context.Context, scope store.Scope, id string, 
 	return nil
 }
 
-// find ranks the passages of the processed files of a tenant.
+// find ranks the chunks of the processed files of a tenant.
 func (f *fakeStore) find(tenant string, limit int, score func(store.Chunk) float64) []store.Hit {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // and Büttcher propose (SIGIR 2009), and everybody uses.
 const rankConstant = 60
 
-// chunkID identifies a passage.
+// chunkID identifies a chunk.
 type chunkID struct {
 	file string
 	n    int
@@ -23,10 +23,10 @@ type ranking struct {
 	weight float64
 }
 
-// fuse merges rankings: a passage's score is the sum of weight/(k + rank) over
+// fuse merges rankings: a chunk's score is the sum of weight/(k + rank) over
 // those that it is in, scaled so that the best possible is 1. Ranks are fused
 // and not scores, as BM25 scores of different stores and terms can't be compared
-// with each other or with a cosine. words are those of the question, for diverse.
+// with each other or with a cosine. words are those of the question, for deduplicate.
 func fuse(words []string, limit int, rankings ...ranking) []store.Hit {
 	best := 0.0
 	scores := make(map[chunkID]float64)
@@ -48,5 +48,5 @@ func fuse(words []string, limit int, rankings ...ranking) []store.Hit {
 		hits[i].Score = scores[chunkID{hits[i].FileID, hits[i].Chunk.N}] / best
 	}
 	slices.SortStableFunc(hits, func(a, b store.Hit) int { return cmp.Compare(b.Score, a.Score) })
-	return diverse(hits, words, limit)
+	return deduplicate(hits, words, limit)
 }

@@ -46,7 +46,7 @@ func TestRanksAreFused(t *testing.T) {
 	}
 }
 
-func TestRepeatsAreLeftOutAndNearRepeatsComeLast(t *testing.T) {
+func TestRepeatsAreLeftOutAndNearDuplicatesComeLast(t *testing.T) {
 	page := strings.Join(strings.Fields(prose(30)), " ")
 	hits := []store.Hit{
 		{FileID: "v1", Chunk: store.Chunk{Text: page + " Refunds within 14 days."}},
@@ -56,7 +56,7 @@ func TestRepeatsAreLeftOutAndNearRepeatsComeLast(t *testing.T) {
 	}
 	for limit, want := range map[int]string{4: "[v1 other v2]", 2: "[v1 other]", 1: "[v1]"} {
 		var got []string
-		for _, h := range diverse(slices.Clone(hits), nil, limit) {
+		for _, h := range deduplicate(slices.Clone(hits), nil, limit) {
 			got = append(got, h.FileID)
 		}
 		if fmt.Sprint(got) != want {
@@ -65,7 +65,7 @@ func TestRepeatsAreLeftOutAndNearRepeatsComeLast(t *testing.T) {
 	}
 }
 
-func TestNearRepeatsInAFileAreFolded(t *testing.T) {
+func TestNearDuplicatesInAFileAreLeftOut(t *testing.T) {
 	notice := strings.Join(strings.Fields(prose(30)), " ") + " Page "
 	var hits []store.Hit
 	for n := range 50 {
@@ -74,7 +74,7 @@ func TestNearRepeatsInAFileAreFolded(t *testing.T) {
 	hits = append(hits, store.Hit{FileID: "other", Chunk: store.Chunk{N: 99, Text: "Something else altogether."}})
 	for words, want := range map[string]string{"notice": "[0 99]", "": "[0 99]", "notice no7 manual": "[0 99 7]"} {
 		var got []int
-		for _, h := range diverse(slices.Clone(hits), strings.Fields(words), 20) {
+		for _, h := range deduplicate(slices.Clone(hits), strings.Fields(words), 20) {
 			got = append(got, h.Chunk.N)
 		}
 		if fmt.Sprint(got) != want {
@@ -83,7 +83,7 @@ func TestNearRepeatsInAFileAreFolded(t *testing.T) {
 	}
 }
 
-func TestLikenessIsTheShareOfCommonWords(t *testing.T) {
+func TestSimilarityIsTheShareOfCommonWords(t *testing.T) {
 	all := strings.Fields(prose(200))
 	slices.Sort(all)
 	all = slices.Compact(all) // 200 numbers and a few words
@@ -99,7 +99,7 @@ func TestLikenessIsTheShareOfCommonWords(t *testing.T) {
 		"half":      {strings.Join(all, " "), half, .5},
 	} {
 		a, b := sketchOf(c.a), sketchOf(c.b)
-		if got := likeness(&a, &b); math.Abs(got-c.want) > .13 {
+		if got := similarity(&a, &b); math.Abs(got-c.want) > .13 {
 			t.Errorf("%s: got %.2f, want %.2f", name, got, c.want)
 		}
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// In languages that no store stems, what was found is ranked by parts of words
-// as well. Over German paragraphs R@5 rises from .969 to .974 and nDCG@10 from
+// In languages that no store stems, hits are ranked by n-grams of characters as
+// well. Over German paragraphs R@5 rises from .969 to .974 and nDCG@10 from
 // .935 to .947. In English, where there are stems, Cranfield would lose .01.
 const (
-	// gramShare is what it counts of what words count.
+	// gramShare is the weight of that ranking, of the weight of words.
 	gramShare  = .5
 	gramLength = 4 // characters, the borders of the word among them
-	// maxQuestion is the longest question that it is done for, in bytes: more
-	// is a document that was pasted.
+	// maxQuestion is the longest question that is ranked so, in bytes: a longer
+	// one is a document that was pasted.
 	maxQuestion = 2 << 10
 )
 
-// byGrams ranks hits by the parts of words that they share with a question; none
-// where its words have stems. It is BM25 in which the hits are all there is.
+// byGrams ranks hits by the n-grams that they share with a question; none where
+// its words have stems. It is BM25 with the hits as its whole collection.
 func byGrams(question string, hits []store.Hit) []store.Hit {
 	if len(hits) < 2 || len(question) > maxQuestion || !terms.Unstemmed(question) {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPartsOfWordsRankWhatHasNoStems(t *testing.T) {
+func TestNGramsRankWhatHasNoStems(t *testing.T) {
 	for name, c := range map[string]struct {
 		question, want string
 		texts          []string

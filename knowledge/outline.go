@@ -8,7 +8,7 @@ import (
 )
 
 // outline walks over a document block by block, and over text line by line, and
-// hands the pieces to a cutter: headings, sentences of paragraphs, items of
+// hands the units to a cutter: headings, sentences of paragraphs, items of
 // lists, rows of tables and lines of code.
 type outline struct {
 	cutter
@@ -16,7 +16,7 @@ type outline struct {
 
 	paragraph int    // where the paragraph under way began; -1: none
 	fence     string // the mark that ends the code block under way; empty: none
-	next      border // of the piece that comes next
+	next      border // of the unit that comes next
 	last      lineKind
 }
 
@@ -31,10 +31,10 @@ const (
 	lineHeading
 )
 
-// document hands the pieces of a document on, in order.
+// document hands the units of a document on, in order.
 func (o *outline) document(d *Document) {
 	o.text = d.Text
-	for _, s := range d.spans {
+	for _, s := range d.blocks {
 		o.page = s.page
 		switch s.kind {
 		case extract.Prose:
@@ -49,7 +49,7 @@ func (o *outline) document(d *Document) {
 }
 
 // block takes a block that needs no further look.
-func (o *outline) block(s span) {
+func (o *outline) block(s textBlock) {
 	kind := lineText
 	switch s.kind {
 	case extract.Heading:
@@ -181,13 +181,13 @@ func (o *outline) heading(start, end, level int, title string, b border) {
 	}
 	o.section = strings.Join(names, " > ")
 	n, tokens := o.fit(o.text[start:end])
-	o.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: b, heading: start+n == end, section: o.section, page: o.page})
+	o.emit(unit{start: start, end: start + n, tokens: max(tokens, 1), border: b, heading: start+n == end, section: o.section, page: o.page})
 	o.add(start+n, end, borderWord)
 	o.next, o.last = borderSentence, lineHeading
 }
 
 // maxTitle is where a heading is cut in a heading path, bytes: the path goes
-// into every passage of its section.
+// into every chunk of its section.
 const maxTitle = 120
 
 // clipTitle prepares a heading for the path: without marks, and not too long.

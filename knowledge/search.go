@@ -35,7 +35,7 @@ const (
 	minDepth = 50
 )
 
-// Search finds at most limit passages of the tenant's files for a question.
+// Search finds at most limit chunks of the tenant's files for a question.
 // Where the embedder or one of the rankings fails, the rest answers, and
 // Degraded says so; it is an error only if the store fails in all that was
 // asked of it.
@@ -79,14 +79,14 @@ func (s *Service) Search(ctx context.Context, via embed.Caller, scope store.Scop
 	case vectorErr != nil:
 		r.Degraded = PartVector
 	}
-	feedback(lexical)
+	rerank(lexical)
 	weight := 0.0
 	if s.embedder != nil {
 		weight = s.embedder.Weight()
 	}
 	byWords, forms := 1.0, byGrams(query, union(lexical, near))
 	if forms != nil {
-		byWords -= gramShare // the two count as one beside the vectors
+		byWords -= gramShare // the two together count as one ranking beside the vectors
 	}
 	r.Hits = fuse(words, limit, ranking{lexical, byWords}, ranking{forms, gramShare}, ranking{near, weight})
 	return r, nil

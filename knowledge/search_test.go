@@ -30,7 +30,7 @@ func names(hits []store.Hit) string {
 	return strings.Join(n, " ")
 }
 
-func TestSearchFindsTheTenantsPassages(t *testing.T) {
+func TestSearchFindsTheTenantsChunks(t *testing.T) {
 	for query, want := range map[string]string{
 		"When are customers refunded?":   "refunds.md",
 		"refunding of a customer":        "refunds.md", // by n-grams only

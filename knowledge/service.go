@@ -14,7 +14,7 @@ import (
 
 // ErrEmbedding marks the errors of Ingest that came from the embedder: the
 // store is well. The embedder's own error is wrapped too.
-var ErrEmbedding = errors.New("the passages could not be embedded")
+var ErrEmbedding = errors.New("the chunks could not be embedded")
 
 // Options of a Service.
 type Options struct {
@@ -86,11 +86,11 @@ func (s *Service) Prepare(ctx context.Context, name string, content []byte) (*Pr
 	return &Prepared{Info: from.info, name: name, from: from}, nil
 }
 
-// ingestStep is how many passages are embedded and written at a time; 1,000
+// ingestStep is how many chunks are embedded and written at a time; 1,000
 // vectors of 1,536 dimensions take 6 MB.
 const ingestStep = 1000
 
-// Ingest cuts a file that the store holds as FileUploaded, embeds the passages,
+// Ingest cuts a file that the store holds as FileUploaded, embeds the chunks,
 // adds them, and sets it to FileProcessed, when they are found, all together.
 //
 // After an error the file is still FileUploaded and nothing of it is found:
@@ -106,12 +106,12 @@ func (s *Service) Ingest(ctx context.Context, via embed.Caller, scope store.Scop
 			return err
 		}
 		if err := s.files.AddChunks(ctx, scope, id, held); err != nil {
-			return fmt.Errorf("add the passages: %w", err)
+			return fmt.Errorf("add the chunks: %w", err)
 		}
 		held = nil
 		return nil
 	}
-	err := passages(p.name, p.from.blocks, s.opts.Chunking, s.opts.Count, func(c store.Chunk) error {
+	err := chunkBlocks(p.name, p.from.blocks, s.opts.Chunking, s.opts.Count, func(c store.Chunk) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

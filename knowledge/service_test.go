@@ -48,11 +48,11 @@ func TestLargeFilesAreIngestedInSteps(t *testing.T) {
 	}
 	ingest(t, s, "acme", "f1", b.String())
 	if f.steps != 3 || e.calls != 3 || len(f.chunks["acme/f1"]) != 2500 {
-		t.Errorf("%d steps, %d calls, %d passages", f.steps, e.calls, len(f.chunks["acme/f1"]))
+		t.Errorf("%d steps, %d calls, %d chunks", f.steps, e.calls, len(f.chunks["acme/f1"]))
 	}
 	for _, c := range f.chunks["acme/f1"] {
 		if c.Vector == nil {
-			t.Fatalf("passage %d has no vector", c.N)
+			t.Fatalf("chunk %d has no vector", c.N)
 		}
 	}
 }

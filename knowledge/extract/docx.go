@@ -9,10 +9,7 @@ import (
 // readDOCX reads a Word document: its body, then notes, comments, headers and
 // footers.
 func readDOCX(o *output, a *archive) error {
-	main := "word/document.xml"
-	if parts := a.relations("").ofType("officeDocument"); len(parts) > 0 {
-		main = parts[0]
-	}
+	main := first(a.relations("").ofType("officeDocument"), "word/document.xml")
 	if !a.has(main) {
 		return errMissing
 	}

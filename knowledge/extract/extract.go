@@ -37,7 +37,7 @@ const (
 	Sheet     // the name of a sheet: a Heading of Level 1 that starts something new, as a page does
 )
 
-// Block is a piece of a file's text.
+// Block is a stretch of a file's text that is of one kind.
 type Block struct {
 	Kind  Kind
 	Level int // of a Heading and a Row
@@ -109,6 +109,24 @@ func (o *output) add(kind Kind, level int, text string) error {
 func (o *output) final(err error) bool {
 	var told *Error
 	return errors.As(err, &told) || o.stopped != nil || o.ctx.Err() != nil
+}
+
+// readEach reads the slides or sheets of a document in order. A broken one among
+// good ones is left out; where nothing could be read, its error is returned.
+func (o *output) readEach(names []string, read func(name string) error) error {
+	var broken error
+	for _, name := range names {
+		if err := read(name); err != nil {
+			if o.final(err) {
+				return err
+			}
+			broken = err
+		}
+	}
+	if !o.seen {
+		return broken
+	}
+	return nil
 }
 
 func (o *output) heading(level int, text string) error {

@@ -14,7 +14,7 @@ const (
 	articleLength = 1500
 	// articleShare is the least share of the text outside links that is
 	// believed to be all of an article: where less was found, something that
-	// is no article was cut to pieces.
+	// is no article was torn apart.
 	articleShare = 0.6
 )
 

@@ -8,10 +8,7 @@ import (
 
 // readPPTX reads a PowerPoint presentation, slide by slide, each with its notes.
 func readPPTX(o *output, a *archive) error {
-	main := "ppt/presentation.xml"
-	if parts := a.relations("").ofType("officeDocument"); len(parts) > 0 {
-		main = parts[0]
-	}
+	main := first(a.relations("").ofType("officeDocument"), "ppt/presentation.xml")
 	if !a.has(main) {
 		return errMissing
 	}
@@ -30,20 +27,10 @@ func readPPTX(o *output, a *archive) error {
 	if err != nil {
 		return err
 	}
-	var broken error
-	for i, slide := range slides {
-		o.page = i + 1
-		if err := readSlide(o, a, slide); err != nil {
-			if o.final(err) {
-				return err
-			}
-			broken = err
-		}
-	}
-	if !o.seen {
-		return broken
-	}
-	return nil // a broken slide among good ones is left out
+	return o.readEach(slides, func(slide string) error {
+		o.page++
+		return readSlide(o, a, slide)
+	})
 }
 
 func readSlide(o *output, a *archive, part string) error {

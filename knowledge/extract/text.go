@@ -219,11 +219,11 @@ func emitText(o *output, kind Kind, r io.Reader) error {
 		if err == nil {
 			end = lineBorder(buf[:held])
 		}
-		piece := buf[:end]
+		text := buf[:end]
 		if first {
-			piece = bytes.TrimPrefix(piece, []byte("\ufeff"))
+			text = bytes.TrimPrefix(text, []byte("\ufeff"))
 		}
-		if e := o.add(kind, 0, string(piece)); e != nil || err != nil {
+		if e := o.add(kind, 0, string(text)); e != nil || err != nil {
 			return e
 		}
 		held = copy(buf, buf[end:held])

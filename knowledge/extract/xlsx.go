@@ -20,19 +20,7 @@ func readXLSX(o *output, content []byte) error {
 		return err
 	}
 	defer f.Close()
-	var broken error
-	for _, sheet := range f.GetSheetList() {
-		if err := readSheet(o, f, sheet); err != nil {
-			if o.final(err) {
-				return err
-			}
-			broken = err
-		}
-	}
-	if !o.seen {
-		return broken
-	}
-	return nil // a broken sheet among good ones is left out
+	return o.readEach(f.GetSheetList(), func(sheet string) error { return readSheet(o, f, sheet) })
 }
 
 func readSheet(o *output, f *excelize.File, sheet string) error {

@@ -176,12 +176,8 @@ func sniffZip(content []byte) (*format, error) {
 	case strings.HasPrefix(kind, "application/vnd.oasis.opendocument.") || a.has("content.xml"):
 		return a.format("OpenDocument", "opendocument", readODF), nil
 	}
-	main := a.relations("").ofType("officeDocument")
-	part := ""
-	if len(main) > 0 {
-		part = main[0]
-	}
-	switch folder, _, _ := strings.Cut(part, "/"); {
+	main := first(a.relations("").ofType("officeDocument"), "")
+	switch folder, _, _ := strings.Cut(main, "/"); {
 	case folder == "word" || a.has("word/document.xml"):
 		return a.format("Word document", "docx", readDOCX), nil
 	case folder == "ppt" || a.has("ppt/presentation.xml"):

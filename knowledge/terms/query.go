@@ -9,7 +9,7 @@ import (
 
 const (
 	// maxQuery is the number of terms of a query. RediSearch needs 7 ms of
-	// its main thread for 20 terms over 100,000 passages, and 30 for 100.
+	// its main thread for 20 terms over 100,000 chunks, and 30 for 100.
 	maxQuery = 32
 	// window is how many bytes are read at either end of a long text. Who
 	// pastes a document asks before or after it.
@@ -17,7 +17,7 @@ const (
 )
 
 // Query returns the words to search for: those of the text, each once, without
-// English stop words; none where nothing is left. Of more than 32, it keeps
+// English stop words; none where nothing is left. Of more than maxQuery, it keeps
 // those that are likely to be rare, in their order. A long text is read at its
 // start and at its end only.
 func Query(text string) []string {

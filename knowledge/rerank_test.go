@@ -23,7 +23,7 @@ func TestHitsRiseThatShareWordsWithTheBest(t *testing.T) {
 		"whatever form and case": {"Возвраты денег", "возврат", "о возвратах", "другое", "ещё возвратами денег"},
 	} {
 		hits := scored(texts...)
-		feedback(hits)
+		rerank(hits)
 		got := names(hits)
 		if !strings.HasPrefix(got, "0 ") || strings.Index(got, "4") > strings.Index(got, "3") {
 			t.Errorf("%s: got %s", name, got)
@@ -42,7 +42,7 @@ func TestHitsStayWhereTheBestShareNothing(t *testing.T) {
 		"the first one is apart": {"xylophone", "plate"},
 	} {
 		hits := scored(texts...)
-		feedback(hits)
+		rerank(hits)
 		if got := names(hits); got != names(scored(texts...)) {
 			t.Errorf("%s: got %s", name, got)
 		}
@@ -56,6 +56,6 @@ func BenchmarkFeedback(b *testing.B) {
 	}
 	b.Logf("%d bytes each", len(texts[0]))
 	for b.Loop() {
-		feedback(scored(texts...))
+		rerank(scored(texts...))
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// alike is the share of common words from which two passages say the same.
-const alike = 0.85
+// nearDuplicate is the share of common words from which two chunks say the same.
+const nearDuplicate = 0.85
 
-// diverse returns the first limit hits, those left out that repeat the text of
-// a better one, and those that nearly do put behind the rest: the one word in
-// which two versions of a document differ may be what was asked for. Within
-// a file, where a form or a notice may come on every page, they are left out
-// as well, unless they hold one of the words asked for that the better one
-// doesn't.
-func diverse(hits []store.Hit, words []string, limit int) []store.Hit {
+// deduplicate returns the first limit hits. It drops those that repeat the text
+// of a better one, and moves near duplicates behind the rest: the one word in
+// which two versions of a document differ may be what was asked for. Within a
+// file, where a form or a notice may stand on every page, it drops near
+// duplicates as well, unless they hold a word of the question that the better
+// one lacks.
+func deduplicate(hits []store.Hit, words []string, limit int) []store.Hit {
 	kept := make([]store.Hit, 0, min(limit, len(hits)))
-	var similar []store.Hit
+	var near []store.Hit
 	var sketches []sketch
 	texts := make(map[string]bool)
 	for i := range hits {
@@ -33,17 +33,17 @@ func diverse(hits []store.Hit, words []string, limit int) []store.Hit {
 		}
 		texts[h.Chunk.Text] = true
 		s := sketchOf(h.Chunk.Text)
-		at := slices.IndexFunc(sketches, func(better sketch) bool { return likeness(&better, &s) >= alike })
+		at := slices.IndexFunc(sketches, func(better sketch) bool { return similarity(&better, &s) >= nearDuplicate })
 		if at < 0 {
 			sketches = append(sketches, s)
 			kept = append(kept, *h)
 			continue
 		}
 		if kept[at].FileID != h.FileID || holdsMore(h.Chunk.Text, kept[at].Chunk.Text, words) {
-			similar = append(similar, *h)
+			near = append(near, *h)
 		}
 	}
-	return append(kept, similar[:min(len(similar), limit-len(kept))]...)
+	return append(kept, near[:min(len(near), limit-len(kept))]...)
 }
 
 // holdsMore reports whether a text holds one of the words that the better one
@@ -53,8 +53,9 @@ func holdsMore(text, better string, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(mine, w) && !slices.Contains(others, w) })
 }
 
-// sketch holds the smallest hash in each of 64 parts of a text's words; 0
-// where a part is empty. It estimates likeness to within about a tenth.
+// sketch is a MinHash of a text: the smallest hash in each of 64 buckets of its
+// words; 0 where a bucket is empty. It estimates similarity to within about a
+// tenth.
 type sketch [64]uint64
 
 // sketchOf hashes the words of a text with FNV-1a, mixed in the end.
@@ -72,9 +73,9 @@ func sketchOf(text string) (s sketch) {
 	return s
 }
 
-// likeness estimates the share of the words of two texts that both have, 0 to
+// similarity estimates the share of the words of two texts that both have, 0 to
 // 1.
-func likeness(a, b *sketch) float64 {
+func similarity(a, b *sketch) float64 {
 	filled, common := 0, 0
 	for i := range a {
 		if a[i] != 0 || b[i] != 0 {

@@ -27,14 +27,14 @@ const (
 	stemRunes = 6
 )
 
-// feedback ranks anew, in place, what was found by words, best first: behind the
-// first hit those rise that share words with the first three.
-func feedback(hits []store.Hit) {
+// rerank reorders, in place, hits that were found by words, best first: behind
+// the first one, those rise that share words with the first three.
+func rerank(hits []store.Hit) {
 	if len(hits) <= feedbackHits || hits[0].Score <= 0 {
 		return
 	}
 	c := countWords(hits)
-	weights := c.weigh(hits)
+	weights := c.weights(hits)
 	words := c.best(weights)
 	scores, highest := make([]float64, len(hits)), 0.0
 	for i := range hits {
@@ -96,9 +96,9 @@ func countWords(hits []store.Hit) *wordCounts {
 	return c
 }
 
-// weigh says how much each word tells of what the first hits have in common: it
-// counts where it is frequent in good ones, and rare among all.
-func (c *wordCounts) weigh(hits []store.Hit) []float64 {
+// weights says how much each word tells of what the first hits have in common:
+// more where it is frequent in good ones, and rare among all.
+func (c *wordCounts) weights(hits []store.Hit) []float64 {
 	weights := make([]float64, c.words)
 	for i := range feedbackHits {
 		for w, n := range c.of(i) {
@@ -110,7 +110,7 @@ func (c *wordCounts) weigh(hits []store.Hit) []float64 {
 	return weights
 }
 
-// best are the words that weigh most.
+// best are the words with the highest weights.
 func (c *wordCounts) best(weights []float64) []int {
 	words := make([]int, c.words)
 	for w := range words {
@@ -123,9 +123,9 @@ func (c *wordCounts) best(weights []float64) []int {
 }
 
 // stems returns the words of a text with a hash (FNV-1a) of their beginnings.
-// Sixty passages are read for each question, so that this is quicker than
+// Sixty chunks are read for each question, so that this is quicker than
 // package terms, and blind to what isn't ASCII: such characters are letters.
-// A text without spaces shares no words with others, and feedback does nothing.
+// A text without spaces shares no words with others, and rerank does nothing.
 func stems(text string) iter.Seq2[uint64, string] {
 	const offset, prime = 14695981039346656037, 1099511628211
 	return func(yield func(uint64, string) bool) {

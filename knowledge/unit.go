@@ -17,32 +17,33 @@ const (
 	borderSheet                  // sheet of a spreadsheet
 )
 
-// piece is a stretch of the text that is kept in one passage. Pieces follow
-// each other without a gap; white space belongs to the piece ahead of it.
-type piece struct {
+// unit is a stretch of the text that is never divided between chunks: a
+// sentence, a row, a line of code. Units follow each other without a gap; white
+// space belongs to the unit ahead of it.
+type unit struct {
 	start, end int    // in the text, bytes
 	tokens     int    // at least 1
 	border     border // at start
-	heading    bool   // the piece is a heading line
+	heading    bool   // the unit is a heading line
 	section    string // heading path
 	page       int    // 0: none
 }
 
-// cutter divides a stretch of text into pieces of at most limit tokens.
+// cutter cuts text into units of at most limit tokens.
 type cutter struct {
 	text    string
 	count   func(string) int
 	limit   int // tokens
 	section string
 	page    int
-	emit    func(piece)
+	emit    func(unit)
 }
 
-// add emits text[start:end] as a piece, or as several where it is too long.
+// add emits text[start:end] as a unit, or as several where it is too long.
 func (c *cutter) add(start, end int, b border) {
 	for start < end {
 		n, tokens := c.fit(c.text[start:end])
-		c.emit(piece{start: start, end: start + n, tokens: max(tokens, 1), border: b, section: c.section, page: c.page})
+		c.emit(unit{start: start, end: start + n, tokens: max(tokens, 1), border: b, section: c.section, page: c.page})
 		start += n
 		b = borderWord
 	}
@@ -105,7 +106,7 @@ func (c *cutter) sentences(start, end int, b border) {
 }
 
 const (
-	// minSentence is the length below which a sentence isn't worth a piece,
+	// minSentence is the length below which a sentence isn't worth a unit,
 	// bytes.
 	minSentence = 24
 	// longSentence is the length from which a line end is taken for the end
