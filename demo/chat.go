@@ -18,7 +18,7 @@ type completion struct {
 	Usage any `json:"usage,omitempty"`
 }
 
-// choice is one answer: whole in Message, or a part of it in Delta.
+// choice is one answer: whole in Message, or a step of it in Delta.
 type choice struct {
 	Index        int        `json:"index"`
 	Message      *assistant `json:"message,omitempty"`
@@ -66,7 +66,7 @@ func sendWhole(w http.ResponseWriter, r *http.Request, c *chat, head completion,
 	if c.errorMid {
 		return errDirected(http.StatusBadGateway)
 	}
-	if !wait(r.Context(), c.slow*time.Duration(len(pieces(rep.text)))) {
+	if !wait(r.Context(), c.slow*time.Duration(len(splitWords(rep.text)))) {
 		return nil
 	}
 	head.Object, head.Usage = "chat.completion", used

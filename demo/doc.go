@@ -2,9 +2,9 @@
 // Backstory runs, and can be shown and tested, with no account and no network.
 //
 // There is no model in it. It answers from what the request holds and from
-// nothing else: it says how many messages and quoted passages it was given, and
-// quotes the one sentence among them that fits the question best. So a person
-// can see what memory and files add to a prompt. The same request always gets
+// nothing else: it says how many messages, quotes and chunks of files it was given,
+// and repeats the one sentence among them that fits the question best. So a
+// person can see what memory and files add to a prompt. The same request always gets
 // the same reply.
 //
 // It serves POST …/chat/completions, POST …/embeddings, GET …/models and GET

@@ -83,7 +83,7 @@ type embeddingUsage struct {
 	Total  int `json:"total_tokens"`
 }
 
-// embeddingInputs parts the input field into its items: each a string, or an
+// embeddingInputs splits the input field into its items: each a string, or an
 // array of tokens.
 func embeddingInputs(input gjson.Result) ([]gjson.Result, *apiError) {
 	items := []gjson.Result{input}
@@ -116,7 +116,7 @@ func (rt *Router) inputTokens(input gjson.Result) int {
 	return rt.count(input.String())
 }
 
-// features returns what an input is made of, weighed: its tokens as they are
+// features returns what an input is made of, weighted: its tokens as they are
 // given, or the stems of its words and their trigrams.
 func features(input gjson.Result) map[string]float64 {
 	found := make(map[string]float64)

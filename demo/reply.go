@@ -58,7 +58,7 @@ func (rt *Router) compose(c *chat) reply {
 // cut returns the most of the text's first words that have no more tokens than
 // limit.
 func (rt *Router) cut(text string, limit int) string {
-	cut := pieces(text)
+	cut := splitWords(text)
 	n := sort.Search(len(cut), func(n int) bool {
 		return rt.count(strings.Join(cut[:n+1], "")) > limit
 	})
@@ -78,7 +78,7 @@ func (c *chat) answer() string {
 	if !ok {
 		return text + nothing
 	}
-	return text + best.origin + ": “" + clip(best.text, maxQuote) + "”"
+	return text + best.origin + ": “" + clip(best.text, maxSentence) + "”"
 }
 
 // isStock reports whether a sentence is one that an earlier reply is framed by.
@@ -100,10 +100,10 @@ func (c *chat) inventory() string {
 		}
 	}
 	text := fmt.Sprintf("%s, %d of them earlier", plural(len(c.messages), "message"), earlier)
-	if n := len(c.recalled); n > 0 {
+	if n := len(c.quotes); n > 0 {
 		text += ", " + plural(n, "older one") + " quoted"
 	}
-	if n := len(c.passages); n > 0 {
+	if n := len(c.chunks); n > 0 {
 		text += ", and " + plural(n, "passage")
 	}
 	return text + "."

@@ -26,9 +26,9 @@ type chat struct {
 	oneTool      bool // parallel_tool_calls is false
 	format       gjson.Result
 
-	lastUser int // index of the last user message; -1: none
-	passages []passage
-	recalled []message // older ones, quoted in the last user message
+	lastUser int       // index of the last user message; -1: none
+	chunks   []block   // of files, in the last user message
+	quotes   []message // of earlier messages, there too
 	question string    // the user's own words, without directives
 	directives
 }
@@ -118,12 +118,12 @@ func (c *chat) parseMessages(list gjson.Result) *apiError {
 		c.messages = append(c.messages, msg)
 	}
 	if c.lastUser >= 0 {
-		quoted, own := cutPassages(c.messages[c.lastUser].text)
-		for _, p := range quoted {
-			if p.recalled {
-				c.recalled = append(c.recalled, cutMessages(p.text)...)
+		blocks, own := cutBlocks(c.messages[c.lastUser].text)
+		for _, b := range blocks {
+			if b.quotes {
+				c.quotes = append(c.quotes, cutQuotes(b.text)...)
 			} else {
-				c.passages = append(c.passages, p)
+				c.chunks = append(c.chunks, b)
 			}
 		}
 		c.directives, c.question = cutDirectives(own)

@@ -8,7 +8,7 @@ import (
 // comments is how many comments the directive demo:comment sends.
 const comments = 3
 
-// delta is a part of a streamed answer.
+// delta is what a chunk of a stream adds to the answer.
 type delta struct {
 	Role      string     `json:"role,omitempty"`
 	Content   any        `json:"content,omitempty"` // *string, so that "" is sent and null can be
@@ -42,7 +42,7 @@ func (s *stream) send(rep reply, used usage) {
 		}
 	}
 	for i := range s.c.n {
-		s.part(i, delta{Role: "assistant", Content: rep.firstContent()})
+		s.delta(i, delta{Role: "assistant", Content: rep.firstContent()})
 	}
 	deltas := rep.deltas()
 	for k, d := range deltas {
@@ -53,7 +53,7 @@ func (s *stream) send(rep reply, used usage) {
 			return
 		}
 		for i := range s.c.n {
-			s.part(i, d(i))
+			s.delta(i, d(i))
 		}
 	}
 	for i := range s.c.n {
@@ -79,7 +79,7 @@ func (s *stream) stopHere() bool {
 	return s.c.errorMid
 }
 
-func (s *stream) part(index int, d delta) {
+func (s *stream) delta(index int, d delta) {
 	s.chunk(choice{Index: index, Delta: &d})
 }
 
@@ -113,8 +113,8 @@ func (r reply) firstContent() any {
 // last chunk, for a choice each.
 func (r reply) deltas() []func(choice int) delta {
 	var out []func(int) delta
-	for _, part := range pieces(r.text) {
-		out = append(out, func(int) delta { return delta{Content: &part} })
+	for _, word := range splitWords(r.text) {
+		out = append(out, func(int) delta { return delta{Content: &word} })
 	}
 	for k := range r.calls {
 		out = append(out, func(choice int) delta {
@@ -122,9 +122,9 @@ func (r reply) deltas() []func(choice int) delta {
 			call.Index, call.Function.Arguments = &k, ""
 			return delta{ToolCalls: []toolCall{call}}
 		})
-		for _, part := range pieces(r.calls[k].Function.Arguments) {
+		for _, word := range splitWords(r.calls[k].Function.Arguments) {
 			out = append(out, func(int) delta {
-				return delta{ToolCalls: []toolCall{{Index: &k, Function: functionCall{Arguments: part}}}}
+				return delta{ToolCalls: []toolCall{{Index: &k, Function: functionCall{Arguments: word}}}}
 			})
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/backstory-proxy/backstory/demo"
 )
 
-// events parts a stream into its events' data; comments stay as they are.
+// events splits a stream into its events' data; comments stay as they are.
 func events(body string) []string {
 	var data []string
 	for event := range strings.SplitSeq(strings.TrimSuffix(body, "\n\n"), "\n\n") {
@@ -33,6 +33,22 @@ func stream(t *testing.T, body string) []string {
 		t.Fatalf("got %d, %s: %s", resp.StatusCode, ct, got)
 	}
 	return events(got)
+}
+
+// open sends a chat request, and returns the reply as soon as it begins.
+func open(ctx context.Context, t *testing.T, body string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "POST", serve(t)+"/chat/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer x")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp
 }
 
 func TestStream(t *testing.T) {
@@ -124,20 +140,10 @@ func TestDirectives(t *testing.T) {
 		"words":                          {"demo:words 500", false, func(r result) bool { return gjson.Get(r.body, "usage.completion_tokens").Int() == 500 }},
 		"several":                        {"demo:words 20 demo:slow 1ms demo:comment", true, func(r result) bool { return strings.Count(r.body, "data: ") == 20+3 && strings.HasPrefix(r.body, ": ") }},
 		"none in a word that only looks": {"demo:errors and demo:breakfast", false, func(r result) bool { return r.status == 200 && !r.broken }},
-		"none in a passage":              {passages + "hello", false, func(r result) bool { return r.status == 200 }},
+		"none in a chunk":                {chunks + "hello", false, func(r result) bool { return r.status == 200 }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			req, err := http.NewRequestWithContext(t.Context(), "POST", serve(t)+"/chat/completions",
-				strings.NewReader(request(t, map[string]any{"stream": tc.stream}, msg("user", tc.words))))
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("Authorization", "Bearer x")
-			resp, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
+			resp := open(t.Context(), t, request(t, map[string]any{"stream": tc.stream}, msg("user", tc.words)))
 			body, err := io.ReadAll(resp.Body)
 			if r := (result{resp.StatusCode, string(body), err != nil}); !tc.check(r) {
 				t.Errorf("got %+v", r)
@@ -153,17 +159,7 @@ func TestDirectivesOfEarlierMessagesAreOver(t *testing.T) {
 func TestDeltasArriveOneByOne(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "POST", serve(t)+"/chat/completions",
-		strings.NewReader(request(t, map[string]any{"stream": true}, msg("user", "demo:slow 10s"))))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer x")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
+	resp := open(ctx, t, request(t, map[string]any{"stream": true}, msg("user", "demo:slow 10s")))
 	// The first chunk is here, although the next one is ten seconds away.
 	line, err := bufio.NewReader(resp.Body).ReadString('\n')
 	if err != nil || !strings.Contains(line, `"role":"assistant"`) {

@@ -92,9 +92,9 @@ func undouble(w string) string {
 	return w
 }
 
-// pieces cuts a text into words, each with the space before it, as a model
+// splitWords cuts a text into words, each with the space before it, as a model
 // sends them.
-func pieces(text string) []string {
+func splitWords(text string) []string {
 	var cut []string
 	start, inWord := 0, false
 	for i, r := range text {

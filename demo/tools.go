@@ -9,7 +9,7 @@ import (
 // maxResult is the most bytes of a tool's result that are quoted.
 const maxResult = 300
 
-// toolCall is a call, or in a stream a part of one, which then has an index.
+// toolCall is a call, or in a stream what a delta has of one, with an index then.
 type toolCall struct {
 	Index    *int         `json:"index,omitempty"`
 	ID       string       `json:"id,omitempty"`

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// recalledStart is the line in front of older messages that are quoted in a
-// user message; they end as a passage does.
-var recalledStart = regexp.MustCompile(`^<<<earlier\s+(\S+?)(?:>>>)?$`)
+// quotesStart is the line ahead of quotes of earlier messages; they end as a
+// chunk does.
+var quotesStart = regexp.MustCompile(`^<<<earlier\s+(\S+?)(?:>>>)?$`)
 
 // speaker is who said what follows, or the line that says on which day it was
 // said.
 var speaker = regexp.MustCompile(`(?m)^(?:\[\d\d? \pL+(?: \d{4})?\]$|(user|assistant): )`)
 
-// cutMessages parts quoted messages, each behind its speaker. One with a name in
-// place of the role is taken for the user's.
-func cutMessages(text string) []message {
+// cutQuotes splits quotes into messages, each behind its speaker. One with a name
+// in place of the role is taken for the user's.
+func cutQuotes(text string) []message {
 	var said []message
 	role, from := "user", 0
 	add := func(to int) {

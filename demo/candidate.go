@@ -6,19 +6,19 @@ import (
 	"slices"
 )
 
-// maxQuote is the most bytes of a sentence that are quoted.
-const maxQuote = 400
+// maxSentence is the most bytes of a sentence that the reply repeats.
+const maxSentence = 400
 
 const (
-	// aroundWeight is how much a word counts that stands not in the sentence
-	// but in its heading, or in its file's name.
+	// aroundWeight is how much a word counts that isn't in the sentence but
+	// in its heading, or in its file's name.
 	aroundWeight = 0.5
 	// replyWeight is how much what the assistant said counts against what it
 	// said it from.
 	replyWeight = 0.8
 )
 
-// candidate is a sentence that might be quoted.
+// candidate is a sentence that may answer the question.
 type candidate struct {
 	sentence
 	origin string // "From policy.md", "Earlier you said"
@@ -27,17 +27,17 @@ type candidate struct {
 }
 
 // candidates returns every sentence that the request holds but those of the
-// question itself: of the passages first, then of the earlier messages, newest
-// first, and of those that are quoted.
+// question itself: of the chunks first, then of the earlier messages, newest
+// first, then of the quotes.
 func (c *chat) candidates() []candidate {
 	var all []candidate
-	for _, p := range c.passages {
+	for _, chunk := range c.chunks {
 		origin := "From the passages"
-		if p.source != "" {
-			origin = "From " + p.source
+		if chunk.source != "" {
+			origin = "From " + chunk.source
 		}
-		for _, s := range sentences(p.text) {
-			all = append(all, candidate{s, origin, p.source + " " + p.section, 1})
+		for _, s := range sentences(chunk.text) {
+			all = append(all, candidate{s, origin, chunk.source + " " + chunk.section, 1})
 		}
 	}
 	for i := len(c.messages) - 1; i >= 0; i-- {
@@ -45,8 +45,8 @@ func (c *chat) candidates() []candidate {
 			all = append(all, c.messages[i].candidates()...)
 		}
 	}
-	for i := len(c.recalled) - 1; i >= 0; i-- {
-		all = append(all, c.recalled[i].candidates()...)
+	for i := len(c.quotes) - 1; i >= 0; i-- {
+		all = append(all, c.quotes[i].candidates()...)
 	}
 	return all
 }
@@ -61,7 +61,7 @@ func (m *message) candidates() (all []candidate) {
 	default:
 		return nil
 	}
-	_, own := cutPassages(m.text)
+	_, own := cutBlocks(m.text)
 	for _, s := range sentences(own) {
 		if !isQuestion(s.text) && !isStock(s.text) {
 			all = append(all, candidate{s, origin, "", weight})
@@ -71,20 +71,20 @@ func (m *message) candidates() (all []candidate) {
 }
 
 // fittest returns the candidate that has most of the question's words, each
-// weighed by how rare it is among the candidates; the first of several. One that
+// weighted by how rare it is among the candidates; the first of several. One that
 // says nothing beyond the question doesn't answer it.
 func fittest(question string, all []candidate) (best candidate, found bool) {
 	asked := set(terms(question))
 	inOrder := slices.Sorted(maps.Keys(asked)) // so that equal sums are equal to the last bit
 	inText := make([]map[string]bool, len(all))
 	inAll := make([]map[string]bool, len(all))
-	seen := make(map[string]int)
+	in := make(map[string]int) // how many candidates a word is in
 	for i, c := range all {
 		text := terms(c.text)
 		inText[i] = set(text)
 		inAll[i] = set(append(terms(c.heading+" "+c.around), text...))
 		for w := range inAll[i] {
-			seen[w]++
+			in[w]++
 		}
 	}
 	var top float64
@@ -94,7 +94,7 @@ func fittest(question string, all []candidate) (best candidate, found bool) {
 		}
 		var score float64
 		for _, w := range inOrder {
-			rarity := math.Log(1 + float64(len(all))/float64(max(seen[w], 1)))
+			rarity := math.Log(1 + float64(len(all))/float64(max(in[w], 1)))
 			switch {
 			case inText[i][w]:
 				score += rarity
