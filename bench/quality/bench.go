@@ -212,7 +212,7 @@ func (b *bench) cache(ctx context.Context) {
 			return
 		}
 	}
-	b.say("cache: %d turns", cacheTurns)
+	b.say("cache: %d exchanges", cacheExchanges)
 }
 
 func (b *bench) libraryShares(ctx context.Context) {
@@ -230,7 +230,7 @@ func (b *bench) libraryShares(ctx context.Context) {
 		return
 	}
 	for _, budget := range fileBudgets {
-		// Passages get half of what may be added, at most.
+		// Chunks get half of what may be added, at most.
 		if err := b.server.run(ctx, settings{added: 2 * budget, files: budget}); err != nil {
 			b.fail("files", err)
 			return

@@ -29,10 +29,10 @@ func TestCommonPrefix(t *testing.T) {
 // The session is what it says, and a window that slides keeps next to nothing.
 func TestSlidingWindow(t *testing.T) {
 	size := 0
-	for _, turn := range talk() {
-		size += historyTokens(turn[:])
+	for _, exchange := range talk() {
+		size += historyTokens(exchange[:])
 	}
-	if mean := size / cacheTurns; mean < 190 || mean > 215 {
+	if mean := size / cacheExchanges; mean < 190 || mean > 215 {
 		t.Errorf("an exchange has %d tokens", mean)
 	}
 	r := slidingWindow()

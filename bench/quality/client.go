@@ -111,7 +111,7 @@ func (c *client) append(ctx context.Context, tenant, session string, messages []
 	return c.post(ctx, tenant, "/sessions/"+url.PathEscape(session)+"/messages", map[string]any{"messages": messages}, &out)
 }
 
-// preview is what a chat request would be sent upstream as.
+// preview is the prompt that a chat request would be sent with, and its parts.
 type preview struct {
 	Messages []said `json:"messages"`
 	Parts    []struct {
@@ -171,7 +171,7 @@ func (c *client) upload(ctx context.Context, tenant, name string, content []byte
 	return f, nil
 }
 
-// hit is a passage that a search found.
+// hit is a chunk that a search found.
 type hit struct {
 	FileID  string `json:"file_id"`
 	Chunk   int    `json:"chunk"`

@@ -105,7 +105,7 @@ func (d *documents) extract(ctx context.Context, s *server) (rows []row, failed 
 }
 
 // textOf uploads a file and gets its text back, as far as searches for the
-// snippets find it. Nothing in the API shows all of it; but a passage that
+// snippets find it. Nothing in the API shows all of it; but a chunk that
 // holds a snippet is found by the snippet's own words.
 func (s *server) textOf(ctx context.Context, tenant string, content []byte, e *expectation) (string, error) {
 	if _, err := s.upload(ctx, tenant, e.File, content); err != nil {
@@ -127,7 +127,7 @@ func (s *server) textOf(ctx context.Context, tenant string, content []byte, e *e
 	return textOfHits(slices.Collect(maps.Values(found))), nil
 }
 
-// textOfHits puts the passages of a file together: what one repeats of the one
+// textOfHits puts the chunks of a file together: what one repeats of the one
 // before it is left out. Their headings are text of the file as well.
 func textOfHits(hits []hit) string {
 	slices.SortFunc(hits, func(a, b hit) int { return cmp.Compare(a.Chunk, b.Chunk) })
@@ -150,8 +150,8 @@ func textOfHits(hits []hit) string {
 	return body.String() + headings.String()
 }
 
-// overlap is how many bytes at the start of b are the end of a. A few are alike
-// by chance.
+// overlap is how many bytes at the start of b are the end of a. A few are the
+// same by chance.
 func overlap(a, b string) int {
 	const least = 12
 	for n := min(len(a), len(b)); n >= least; n-- {

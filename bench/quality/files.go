@@ -18,7 +18,7 @@ type library struct {
 	questions []fileQuestion
 }
 
-// fileBudgets are the shares of a prompt that passages are given, in tokens.
+// fileBudgets are the budgets that chunks get in a prompt, in tokens.
 var fileBudgets = []int{1000, 2000, 4000}
 
 func readLibrary(dir string) (l library, err error) {
@@ -32,7 +32,7 @@ func readLibrary(dir string) (l library, err error) {
 	return l, err
 }
 
-// uploadFolder uploads the files of a folder, one after the other: passages
+// uploadFolder uploads the files of a folder, one after the other: chunks
 // that fit equally well stand in the order in which they came.
 func uploadFolder(ctx context.Context, s *server, tenant, dir string) error {
 	entries, err := os.ReadDir(dir)
@@ -135,7 +135,7 @@ func fileName(n int, id string) string {
 }
 
 // search searches for every query. A document's place is that of its best
-// passage.
+// chunk.
 func (c *corpus) search(ctx context.Context, s *server, tenant string, docs map[string]string) (row, error) {
 	ranked := make([][]string, len(c.queries))
 	err := each(ctx, len(c.queries), func(ctx context.Context, i int) error {

@@ -23,14 +23,14 @@ func TestFileNameSaysNothing(t *testing.T) {
 func TestTextOfHits(t *testing.T) {
 	var hits []hit
 	err := json.Unmarshal([]byte(`[
-		{"chunk": 4, "section": "B", "content": [{"text": "The last passage."}]},
+		{"chunk": 4, "section": "B", "content": [{"text": "The last chunk."}]},
 		{"chunk": 0, "section": "A", "content": [{"text": "It begins here. The cable was wet."}]},
 		{"chunk": 1, "section": "A", "content": [{"text": "The cable was wet. It was cut."}, {"text": "Twice."}]}
 	]`), &hits)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "It begins here. The cable was wet.\n It was cut.\nTwice.\nThe last passage.\nA\nA\nB\n"
+	want := "It begins here. The cable was wet.\n It was cut.\nTwice.\nThe last chunk.\nA\nA\nB\n"
 	if got := textOfHits(hits); got != want {
 		t.Errorf("got %q", got)
 	}
@@ -42,7 +42,7 @@ func TestOverlap(t *testing.T) {
 		want int
 	}{
 		{"It rained. The cable was wet.", "The cable was wet. Then", 18},
-		{"the same passage", "the same passage", 16},
+		{"the same chunk", "the same chunk", 14},
 		{"a few", "few more", 0}, // by chance
 		{"", "anything at all", 0},
 	} {

@@ -112,13 +112,13 @@ func (c *conversations) ask(ctx context.Context, s *server, v variant, budget in
 		if err != nil {
 			return fmt.Errorf("question %d: %w", i+1, err)
 		}
-		given, err := contextOf(p.Messages, q.Question)
+		in, err := contextOf(p.Messages, q.Question)
 		if err != nil {
 			return fmt.Errorf("question %d: %w", i+1, err)
 		}
 		a := &answers[i]
-		a.judge(given.text, q, evidence[q.Session])
-		a.tokens = max(given.tokens, p.added())
+		a.judge(in.text, q, evidence[q.Session])
+		a.tokens = max(in.tokens, p.added())
 		if end := last[q.Session]; end != nil {
 			kept := contains(p.Messages, end)
 			a.lastTwo, a.short = &kept, short[q.Session]
@@ -153,21 +153,21 @@ func (a *answer) judge(context string, q *question, evidence map[string]words) {
 	a.recall = float64(found) / float64(len(q.Evidence))
 }
 
-// supplied is what a request was given, as text and in tokens.
-type supplied struct {
+// included is what went into a prompt beside the question, as text and in tokens.
+type included struct {
 	text   string
 	tokens int
 }
 
-// contextOf is what stands in the prompt of a question, but for the question.
-func contextOf(messages []said, question string) (supplied, error) {
+// contextOf returns what the prompt of a question includes beside the question.
+func contextOf(messages []said, question string) (included, error) {
 	if len(messages) == 0 {
-		return supplied{}, fmt.Errorf("the prompt is empty")
+		return included{}, fmt.Errorf("the prompt is empty")
 	}
 	last := len(messages) - 1
 	quoted, ok := strings.CutSuffix(messages[last].Content, question)
 	if !ok {
-		return supplied{}, fmt.Errorf("the prompt doesn't end with the question")
+		return included{}, fmt.Errorf("the prompt doesn't end with the question")
 	}
 	var b strings.Builder
 	for _, m := range messages[:last] {
@@ -175,7 +175,7 @@ func contextOf(messages []said, question string) (supplied, error) {
 		b.WriteByte('\n')
 	}
 	b.WriteString(quoted)
-	return supplied{b.String(), historyTokens(messages[:last]) + tokens.O200K().Count(quoted)}, nil
+	return included{b.String(), historyTokens(messages[:last]) + tokens.O200K().Count(quoted)}, nil
 }
 
 // added is what the preview itself says was added, in tokens.

@@ -14,7 +14,7 @@ type row struct {
 	System     string             `json:"system,omitempty"`
 	Budget     int                `json:"budget,omitempty"`   // tokens
 	Category   string             `json:"category,omitempty"` // empty: all of them
-	N          int                `json:"n"`                  // questions, files, turns
+	N          int                `json:"n"`                  // questions, files, exchanges
 	Figures    map[string]float64 `json:"figures"`
 	Goals      map[string]float64 `json:"goals,omitempty"`
 }

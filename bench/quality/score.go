@@ -115,7 +115,7 @@ func (p *prompted) includes(message *words) bool {
 
 // includesExcerpt reports whether an excerpt of a file is in the prompt: in one
 // run or, where it has twelve words or more, by nine tenths of its shingles, for
-// the border of two passages may go through it.
+// the border of two chunks may go through it.
 func (p *prompted) includesExcerpt(excerpt *words) bool {
 	const long = 12
 	if p.holds(excerpt) {
