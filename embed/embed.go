@@ -1,7 +1,7 @@
 // Package embed turns texts into vectors. Router asks the model router, with
 // the credentials of the request at hand; Hashing works offline.
 //
-// Texts come in from packages knowledge (passages of files, and queries) and
+// Texts come in from packages knowledge (chunks of files, and queries) and
 // memory (exchanges of long sessions), and leave the process through a Caller
 // only; vectors go back to the caller. Nothing is written anywhere. A bounded
 // cache of query vectors is kept in memory.
@@ -45,8 +45,8 @@ type Embedder interface {
 	Weight() float64
 	// Floor is the cosine below which a neighbour means nothing.
 	Floor() float64
-	// Free says that vectors cost no more than to look them up: they are made
-	// anew for a text that the store has a vector of.
+	// Free says that making a vector costs no more than looking it up: a
+	// text is embedded again even where the store has its vector.
 	Free() bool
 	// Embed returns one vector per text, in order. A text that holds nothing
 	// to embed gets nil. Offline embedders ignore via, which may be nil. A ctx

@@ -36,7 +36,7 @@ const (
 	hashingWeight = 0.2
 	// hashingFloor is about the median cosine of the tenth neighbour of
 	// a question to documents that have nothing to do with it (.07 to .11);
-	// that of the best passage is above .2 for three in four questions that
+	// that of the best chunk is above .2 for three in four questions that
 	// have an answer.
 	hashingFloor = 0.1
 )

@@ -15,16 +15,16 @@ import (
 // sizedRequest is a request of about size bytes, with the extension fields
 // spread over it.
 func sizedRequest(size int) []byte {
-	turn := `{"role":"user","content":` + strconv.Quote(strings.Repeat("What is the refund window?\n", 8)) + `},` +
+	exchange := `{"role":"user","content":` + strconv.Quote(strings.Repeat("What is the refund window?\n", 8)) + `},` +
 		`{"role":"assistant","content":` + strconv.Quote(strings.Repeat("Thirty days, it says \"here\".", 12)) + `},`
 	return []byte(`{"model":"openai/gpt-4o-mini","sessionId":"s-1","temperature":0.7,"useRAG":true,"messages":[{"role":"system","content":"Be brief."},` +
-		strings.Repeat(turn, max(1, size/len(turn))) + `{"role":"user","content":"And now?"}],"saveToMemory":true,"stream":true,"ragQuery":"refund window"}`)
+		strings.Repeat(exchange, max(1, size/len(exchange))) + `{"role":"user","content":"And now?"}],"saveToMemory":true,"stream":true,"ragQuery":"refund window"}`)
 }
 
 func benchmarkEdit(c *openai.Chat) openai.Edit {
 	return openai.Edit{
 		History:  [][]byte{[]byte(`{"role":"user","content":"earlier question"}`), []byte(`{"role":"assistant","content":"earlier answer"}`)},
-		Quoted:   strings.Repeat("A passage of a file. ", 100),
+		Quoted:   strings.Repeat("A chunk of a file. ", 100),
 		QuotedIn: c.LastUser(),
 	}
 }

@@ -65,7 +65,7 @@ type SearchResults struct {
 	Degraded string `json:"degraded,omitempty"`
 }
 
-// SearchResult is one passage. Chunk, Section and Page are ours.
+// SearchResult is one chunk of a file. Chunk, Section and Page are ours.
 type SearchResult struct {
 	FileID     string         `json:"file_id"`
 	Filename   string         `json:"filename"`

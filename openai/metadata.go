@@ -12,7 +12,7 @@ type Metadata struct {
 	Context ContextMetadata `json:"context"`
 }
 
-// MemoryMetadata tells what memory gave.
+// MemoryMetadata tells what memory added.
 type MemoryMetadata struct {
 	SessionID       string `json:"sessionId"`
 	HistoryMessages int    `json:"historyMessages"`
@@ -23,17 +23,17 @@ type MemoryMetadata struct {
 	Saved *bool `json:"saved,omitempty"`
 }
 
-// RAGMetadata tells what retrieval gave. Where it wasn't active, only Enabled
+// RAGMetadata tells what retrieval added. Where it wasn't active, only Enabled
 // is written.
 type RAGMetadata struct {
 	Enabled      bool
 	Degraded     string // the part of retrieval that failed; empty: none
 	ResultsFound int    // before the budget cut them
 	Query        string
-	Sources      []Source // the passages included, in prompt order
+	Sources      []Source // the chunks included, in prompt order
 }
 
-// Source is a passage of a file that stands in the prompt.
+// Source is a chunk of a file that is included in the prompt.
 type Source struct {
 	FileID   string  `json:"fileId"`
 	Filename string  `json:"filename"`
