@@ -204,7 +204,7 @@ func TestCommandsSayWhatIsWrong(t *testing.T) {
 		"a key for its id":     {[]string{"keys", "revoke", acme}, "not by the key"},
 		"nor to be rotated":    {[]string{"keys", "rotate", acme}, "not by the key"},
 		"an unknown tenant":    {[]string{"tenants", "rm", "nobody", "--yes"}, "has nothing of a tenant"},
-		"nobody to ask":        {[]string{"tenants", "rm", "acme"}, "say --yes"},
+		"nobody to ask":        {[]string{"tenants", "rm", "acme"}, "confirm with --yes"},
 		"an unknown command":   {[]string{"keys", "lsit", "--"}, `unknown command "lsit"`},
 		"a tenant that is all": {[]string{"tenants", "rm", "", "--yes"}, "1 to 64"},
 	} {
@@ -255,7 +255,7 @@ func TestADeletedTenantLeavesNothing(t *testing.T) {
 	if o.get(acme, "/sessions").get("data.#").Int() != 3 || o.ok(o.get(acme, "/usage")).get("files.used").Int() != 1 {
 		t.Error("another tenant lost something")
 	}
-	if out, errOut, status := o.run("", "tenants", "rm", "acme", "--yes"); status != 0 || !strings.Contains(errOut, "1 of its keys stand in the configuration") || !strings.Contains(out, "sessions") {
+	if out, errOut, status := o.run("", "tenants", "rm", "acme", "--yes"); status != 0 || !strings.Contains(errOut, "1 of its keys are in the configuration") || !strings.Contains(out, "sessions") {
 		t.Errorf("status %d: %s%s", status, out, errOut)
 	}
 }

@@ -91,7 +91,7 @@ func TestFilesFromTheCommandLine(t *testing.T) {
 	if n := s.get(acme, "/files").get("data.#").Int(); n != 2 {
 		t.Errorf("%d files are left", n)
 	}
-	if _, told, status := s.files(dir, nil, "reindex"); status != 0 || !strings.Contains(told, "0 files indexed anew, 0 passages; 2 were up to date") {
+	if _, told, status := s.files(dir, nil, "reindex"); status != 0 || !strings.Contains(told, "0 files re-embedded, 0 chunks; 2 were up to date") {
 		t.Errorf("status %d: %s", status, told)
 	}
 	for name, c := range map[string]struct{ env, want string }{
@@ -99,7 +99,7 @@ func TestFilesFromTheCommandLine(t *testing.T) {
 		"no key":            {"SERVICE_KEY=", "SERVICE_KEY"},
 		"no router key":     {"ROUTER_API_KEY=", "ROUTER_API_KEY is not set"},
 		"nobody there":      {"BACKSTORY_URL=http://127.0.0.1:1/api/v1", "nothing answers at http://127.0.0.1:1/api/v1"},
-		"another address":   {"BACKSTORY_URL=" + s.root, "Is BACKSTORY_URL right?"},
+		"another address":   {"BACKSTORY_URL=" + s.root, "Is BACKSTORY_URL correct?"},
 		"not an address":    {"BACKSTORY_URL=::", "missing protocol"},
 		"a key in a header": {"SERVICE_KEY=a\nb", "header"},
 	} {
@@ -169,7 +169,7 @@ func TestFilesWithTheOperatorsRouterKey(t *testing.T) {
 	o.app += "\nembedder router some/model 8"
 	s.load(o)
 	_, told, status := s.files(dir, alone, "reindex")
-	if status != 0 || !strings.Contains(told, "2 files indexed anew, ") {
+	if status != 0 || !strings.Contains(told, "2 files re-embedded, ") {
 		t.Errorf("status %d: %s", status, told)
 	}
 	if n := s.ok(s.post(acme, "/files/search", `{"query":"zzabbazz"}`)).get("data.#").Int(); n == 0 {

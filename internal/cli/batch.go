@@ -153,7 +153,7 @@ func filesUnder(args []string) (paths []string, err error) {
 		}
 	}
 	if len(paths) == 0 {
-		return nil, errors.New("there are no files to add")
+		return nil, errors.New("no files to add")
 	}
 	return paths, nil
 }
@@ -184,7 +184,7 @@ func reindexFilesCommand(t *filesTask, fl flags) error {
 		return err
 	}
 	failed := b.failures(t)
-	summary := fmt.Sprintf("%s indexed anew, %s", english.Plural(int(files.Load()), "file", ""), english.Plural(int(chunks.Load()), "passage", ""))
+	summary := fmt.Sprintf("%s re-embedded, %s", english.Plural(int(files.Load()), "file", ""), english.Plural(int(chunks.Load()), "chunk", ""))
 	if current := len(ids) - int(files.Load()) - failed; current > 0 {
 		summary += fmt.Sprintf("; %d were up to date", current)
 	}

@@ -27,26 +27,26 @@ func filesCommands() Command {
 	return Command{
 		Name:  "files",
 		Usage: "<command>",
-		Short: "Adds, lists, removes, searches and reindexes a tenant's files",
+		Short: "Adds, lists, removes, searches and re-embeds a tenant's files",
 		Long: `
-Manages the files of one tenant, over the HTTP API, as an app does.
+Manages one tenant's files over the HTTP API, as an app would.
 
-Where that is, and the keys, come from the environment:
-  BACKSTORY_URL   default ` + defaultURL + `
-  SERVICE_KEY     the service key; whose it is, is the tenant
+The environment holds the address and the keys:
+  BACKSTORY_URL   the base URL; default ` + defaultURL + `
+  SERVICE_KEY     the service key, which also names the tenant
   ROUTER_API_KEY  the model router's key; without it the service key is sent
-                  alone, which works where the operator has set router_key
+                  alone, which works if the operator has set router_key
 
-Where the rate limit of the plan is reached, commands wait and go on.`,
+At the plan's rate limit, commands wait and continue.`,
 		Setup: func(c *cobra.Command) {
-			add := filesCommand("add <path>...", "Uploads files, and those in folders", cobra.MinimumNArgs(1), addFilesCommand)
-			add.Flags().Int("jobs", 4, "How many are uploaded at once")
+			add := filesCommand("add <path>...", "Uploads files, and the files in folders", cobra.MinimumNArgs(1), addFilesCommand)
+			add.Flags().Int("jobs", 4, "How many files to upload at once")
 			list := filesCommand("list", "Lists the files", cobra.NoArgs, listFilesCommand)
 			rm := filesCommand("rm <id or name>...", "Removes files", cobra.MinimumNArgs(1), removeFilesCommand)
-			search := filesCommand("search <question>", "Shows the passages that a question finds", cobra.MinimumNArgs(1), searchFilesCommand)
-			search.Flags().Int("limit", 5, "How many, at most 50")
-			again := filesCommand("reindex", "Has files embedded that have the vectors of another embedder", cobra.NoArgs, reindexFilesCommand)
-			again.Flags().Int("jobs", 2, "How many files at once")
+			search := filesCommand("search <question>", "Shows the chunks that a question finds", cobra.MinimumNArgs(1), searchFilesCommand)
+			search.Flags().Int("limit", 5, "How many chunks to show, at most 50")
+			again := filesCommand("reindex", "Re-embeds the files whose vectors are another embedder's", cobra.NoArgs, reindexFilesCommand)
+			again.Flags().Int("jobs", 2, "How many files to re-embed at once")
 			group(c, add, list, rm, search, again)
 		},
 	}
@@ -65,8 +65,8 @@ type filesTask struct {
 // filesCommand makes a subcommand.
 func filesCommand(use, short string, args cobra.PositionalArgs, do func(t *filesTask, fl flags) error) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: args}
-	c.Flags().String("url", "", "The base address of the API (default $BACKSTORY_URL or "+defaultURL+")")
-	c.Flags().String("key", "", "The service key (default $SERVICE_KEY, which others on the machine can't see)")
+	c.Flags().String("url", "", "The base URL of the API (default $BACKSTORY_URL or "+defaultURL+")")
+	c.Flags().String("key", "", "The service key (default $SERVICE_KEY, which other users of the machine can't see)")
 	c.Flags().Bool("json", false, "Write the API's JSON")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		fl := flags{c.Flags()}
@@ -94,11 +94,11 @@ func (t *filesTask) explain(err error) error {
 	var refused *apiError
 	switch {
 	case errors.As(err, &refused) && refused.status == http.StatusNotFound:
-		return fmt.Errorf("%s has no files: %w Is BACKSTORY_URL right?", t.base, err)
+		return fmt.Errorf("%s has no files: %w Is BACKSTORY_URL correct?", t.base, err)
 	case t.ctx.Err() != nil && err != nil:
 		return errors.New("interrupted")
 	case errors.As(err, &unreachable) && unreachable.Op == "dial":
-		return fmt.Errorf("nothing answers at %s; is it running, and is BACKSTORY_URL right?", t.base)
+		return fmt.Errorf("nothing answers at %s; is Backstory running, and is BACKSTORY_URL correct?", t.base)
 	}
 	return err
 }
@@ -179,14 +179,14 @@ func fileNamed(list []openai.File, name string) (string, error) {
 	}
 	switch len(named) {
 	case 0:
-		return "", errors.New("there is no such file")
+		return "", errors.New("no such file")
 	case 1:
 		return named[0], nil
 	}
-	return "", fmt.Errorf("several files have this name; say which: %s", strings.Join(named, " "))
+	return "", fmt.Errorf("several files have this name; give the id: %s", strings.Join(named, " "))
 }
 
-// shownText is how much of a passage is shown, in characters.
+// shownText is how much of a chunk is shown, in characters.
 const shownText = 400
 
 func searchFilesCommand(t *filesTask, fl flags) error {
@@ -199,10 +199,10 @@ func searchFilesCommand(t *filesTask, fl flags) error {
 		return t.writeJSON(found)
 	}
 	if found.Degraded != "" {
-		fmt.Fprintf(t.err, "A part of the search failed: %s. The rest answers.\n", oneLine(found.Degraded))
+		fmt.Fprintf(t.err, "Part of the search failed: %s. These are the results of the rest.\n", oneLine(found.Degraded))
 	}
 	if len(found.Data) == 0 {
-		fmt.Fprintln(t.err, "Nothing was found.")
+		fmt.Fprintln(t.err, "Nothing found.")
 	}
 	for i, r := range found.Data {
 		where := oneLine(r.Filename)
@@ -213,8 +213,8 @@ func searchFilesCommand(t *filesTask, fl flags) error {
 			where += ", " + oneLine(r.Section)
 		}
 		var text strings.Builder
-		for _, part := range r.Content {
-			text.WriteString(part.Text)
+		for _, c := range r.Content {
+			text.WriteString(c.Text)
 		}
 		shown := []rune(strings.Join(strings.Fields(oneLine(text.String())), " "))
 		if len(shown) > shownText {

@@ -45,12 +45,12 @@ func hopeless(err error) bool {
 }
 
 // longestWait is the longest that a rate limit makes a command wait for its next
-// request; who asks for more has used up an allowance.
+// request: a longer Retry-After means that an allowance is used up.
 const longestWait = 2 * time.Minute
 
 // call sends a request and reads the reply into to. Where the rate is exceeded,
-// it waits as long as it is told to. body, if any, is made anew for each try, and
-// its length told.
+// it waits as long as Retry-After says. body, if any, is called for each try, and
+// returns the length too.
 func (c *filesClient) call(ctx context.Context, method, path, contentType string, body func() (io.ReadCloser, int64, error), to any) error {
 	for {
 		reply, err := c.send(ctx, method, path, contentType, body)
@@ -64,7 +64,7 @@ func (c *filesClient) call(ctx context.Context, method, path, contentType string
 		}
 		if reply.StatusCode == http.StatusOK {
 			if err := json.Unmarshal(text, to); err != nil {
-				return fmt.Errorf("%s answered with something else than the Files API", c.base)
+				return fmt.Errorf("%s answered with something other than the Files API", c.base)
 			}
 			return nil
 		}

@@ -25,21 +25,21 @@ func (a Admin) keysCommands() Command {
 		Long: `
 Manages the service keys of the running instance, over its admin API.
 
-A key is shown once, when it is made, on the standard output; only its digest is
-stored. A change takes effect at once in the instance that is asked, and within
-10 seconds in others that share its store. Keys that stand in the configuration
-are listed, and changed there.`,
+A key is shown once, on the standard output, when it is created; only its digest
+is stored. A change takes effect at once in the instance that is asked, and
+within 10 seconds in others that share its store. Keys in the configuration are
+listed too; change them there.`,
 		Setup: func(c *cobra.Command) {
-			create := a.operate("create --tenant <tenant> --plan <plan> [--expires <duration>] [--name <text>]", "Makes a key", cobra.NoArgs, createKeyCommand)
-			create.Flags().String("tenant", "", "Who the key belongs to: 1 to 64 of a-z, 0-9, '.', '_', '-'")
-			create.Flags().String("plan", "", "The plan that it names")
-			create.Flags().String("expires", "", "How long it is good, such as 90d (default: for good)")
-			create.Flags().String("name", "", "What it is for, to know it by")
+			create := a.operate("create --tenant <tenant> --plan <plan> [--expires <duration>] [--name <text>]", "Creates a key", cobra.NoArgs, createKeyCommand)
+			create.Flags().String("tenant", "", "The tenant that the key belongs to: 1 to 64 of a-z, 0-9, '.', '_', '-'")
+			create.Flags().String("plan", "", "The plan that limits it")
+			create.Flags().String("expires", "", "How long it is valid, such as 90d (default: forever)")
+			create.Flags().String("name", "", "What it is for")
 			list := a.operate("list [--tenant <tenant>]", "Lists the keys", cobra.NoArgs, listKeysCommand)
-			list.Flags().String("tenant", "", "Those of one tenant alone")
-			revoke := a.operate("revoke <id>", "Ends a key; with - for the id, the key is read from the standard input", cobra.ExactArgs(1), revokeKeyCommand)
-			rotate := a.operate("rotate <id> [--grace <duration>]", "Makes a key like another, which ends after a time of grace", cobra.ExactArgs(1), rotateKeyCommand)
-			rotate.Flags().String("grace", adminapi.DefaultGrace.String(), "How long the old key stays good; 0s: not at all")
+			list.Flags().String("tenant", "", "Only the keys of this tenant")
+			revoke := a.operate("revoke <id>", "Revokes a key; with - as the id, reads the key from the standard input", cobra.ExactArgs(1), revokeKeyCommand)
+			rotate := a.operate("rotate <id> [--grace <duration>]", "Creates a key to replace another, which expires after a grace period", cobra.ExactArgs(1), rotateKeyCommand)
+			rotate.Flags().String("grace", adminapi.DefaultGrace.String(), "How long the old key stays valid; 0s: not at all")
 			group(c, create, list, revoke, rotate)
 		},
 	}
@@ -54,13 +54,13 @@ func createKeyCommand(o *operator, fl flags) error {
 	return o.showNewKey(&k)
 }
 
-// showNewKey writes the key alone to the standard output, for scripts, and what
-// it is to the other.
+// showNewKey writes the key alone to the standard output, for scripts, and all
+// else to the standard error.
 func (o *operator) showNewKey(k *adminapi.Key) error {
 	if err := writeKeys(o.err, []*adminapi.Key{k}); err != nil {
 		return err
 	}
-	fmt.Fprint(o.err, "\nThe key, shown this once; clients send it in the header serviceKey:\n\n")
+	fmt.Fprint(o.err, "\nThe key, which is shown only once; clients send it in the header serviceKey:\n\n")
 	_, err := fmt.Fprintln(o.out, k.Key)
 	return err
 }
@@ -112,7 +112,7 @@ func rotateKeyCommand(o *operator, fl flags) error {
 	if shown, err := o.call(http.MethodPost, path, map[string]string{"grace": fl.String("grace")}, &k); err != nil || shown {
 		return err
 	}
-	fmt.Fprintf(o.err, "The old key, %s, is good until %s.\n\n", k.Replaces.ID, day(k.Replaces.ExpiresAt))
+	fmt.Fprintf(o.err, "The old key, %s, is valid until %s.\n\n", k.Replaces.ID, day(k.Replaces.ExpiresAt))
 	return o.showNewKey(&k)
 }
 

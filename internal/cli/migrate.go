@@ -28,13 +28,13 @@ func migrateCommands() Command {
 		Usage: "--from <store> --to <store> [--from-prefix <text>] [--to-prefix <text>] [--index hnsw|flat] [--no-files] [--merge]",
 		Short: "Copies one Backstory store into another",
 		Long: `
-Copies everything that one store holds into another: service keys, usage,
-sessions, files and vectors. Then it reads both and compares them, by counts and SHA-256.
+Copies everything in one store to another: service keys, usage, sessions, files
+and vectors. Then reads both stores and compares them, by counts and SHA-256.
 
-Stop the proxies that use either store first, or point them to another, and let
-what they have still to save be saved: what changes meanwhile is not copied, or
-is told as a difference. The source is left as it is, but for uploads and
-removals that were broken off: opening a store tidies them up.
+First stop the proxies that use either store, or point them to another one, and
+let them finish saving: changes made meanwhile are not copied, or are reported as
+differences. The source stays as it is, except that opening a store cleans up
+uploads and deletions that were interrupted.
 
 A store is one of
   sqlite:<path>
@@ -44,22 +44,23 @@ A store is one of
   env:<name>    the variable holds one of these, so that a password is not on
                 the command line
 
-It can be interrupted, and run again: it goes on where it was. Run again after
-it is done, it copies what is new. It takes nothing from the target, brings back
-no session that was deleted there, and makes no key valid that was revoked there.
-A target that holds more than the source differs, unless --merge is given.
+You can interrupt it and run it again: it continues where it stopped. Run again
+after it has finished, it copies what is new. It removes nothing from the target,
+restores no session that was deleted there, and revives no key that was revoked
+there. A target that holds more than the source counts as different, unless
+--merge is given.
 
-The exit status is 0 where all was copied and verified, 1 where the two differ,
-2 where it failed, 130 where it was interrupted.`,
+The exit status is 0 if everything was copied and verified, 1 if the stores
+differ, 2 if it failed, 130 if it was interrupted.`,
 		Setup: func(c *cobra.Command) {
 			c.Args = cobra.NoArgs
 			fs := c.Flags()
 			fs.String("from", "", "The store to copy")
 			fs.String("to", "", "The store to copy to")
-			fs.String("from-prefix", "", "What the keys of a Redis source begin with (default \"backstory:\")")
-			fs.String("to-prefix", "", "What the keys of a Redis target begin with (default \"backstory:\")")
+			fs.String("from-prefix", "", "The prefix of a Redis source's keys (default \"backstory:\")")
+			fs.String("to-prefix", "", "The prefix of a Redis target's keys (default \"backstory:\")")
 			fs.String("index", "hnsw", "How a Redis target indexes vectors: hnsw or flat, as in its configuration")
-			fs.Bool("no-files", false, "Leave the files out, for a Redis target without the search module")
+			fs.Bool("no-files", false, "Leave out files, for a Redis target without the search module")
 			fs.Bool("merge", false, "Allow the target to hold more than the source")
 			c.RunE = func(c *cobra.Command, _ []string) error { return migrateCommand(flags{c.Flags()}) }
 		},
@@ -73,15 +74,15 @@ const (
 	migrateInterrupted = 130
 )
 
-// errDiffers says that the lines above tell what is wrong.
-var errDiffers = errors.New("the target is not like the source: see above")
+// errDiffers refers to the report, which tells what is wrong.
+var errDiffers = errors.New("the target doesn't match the source: see above")
 
 func migrateCommand(fl flags) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // whoever is impatient interrupts it twice
 	logging.Disable()            // errors are returned; go-redis would write them into the bar
-	o := moveOptions{
+	o := migrateOptions{
 		from:    endpoint{name: "--from", url: fl.String("from"), prefix: fl.String("from-prefix")},
 		to:      endpoint{name: "--to", url: fl.String("to"), prefix: fl.String("to-prefix")},
 		index:   fl.String("index"),
@@ -94,13 +95,13 @@ func migrateCommand(fl flags) error {
 	case errors.Is(err, errDiffers):
 		return &ExitError{migrateDiffers, err}
 	case ctx.Err() != nil:
-		return &ExitError{migrateInterrupted, errors.New("interrupted; run it again, and it goes on from here")}
+		return &ExitError{migrateInterrupted, errors.New("interrupted; run it again to continue")}
 	default:
 		return &ExitError{migrateFailed, err}
 	}
 }
 
-// endpoint is one side of a move.
+// endpoint is one side of a migration.
 type endpoint struct {
 	name   string // of its flag
 	url    string
@@ -123,13 +124,13 @@ func (e *endpoint) resolve() error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", e.name, err)
 		case e.prefix != "":
-			return fmt.Errorf("%s-prefix is for Redis", e.name)
+			return fmt.Errorf("%s-prefix applies to Redis only", e.name)
 		}
 		e.url = "sqlite:" + abs
 		return nil
 	}
 	if e.url == "" {
-		return fmt.Errorf("%s is missing: sqlite:<path>, redis://<host> or env:<variable>", e.name)
+		return fmt.Errorf("%s is missing: give sqlite:<path>, redis://<host> or env:<variable>", e.name)
 	}
 	if _, err := redis.ParseURL(e.url); err != nil {
 		return fmt.Errorf("%s: %w; or write sqlite:<path>", e.name, err)
@@ -162,14 +163,14 @@ func (e *endpoint) open(ctx context.Context, o redis.Options, create bool) (stor
 	return s, nil
 }
 
-type moveOptions struct {
+type migrateOptions struct {
 	from, to       endpoint
 	index          string
 	noFiles, merge bool
 }
 
-// run moves, shows on terminal how far it is, and writes to out what came of it.
-func (o *moveOptions) run(ctx context.Context, out io.Writer, terminal *os.File) (err error) {
+// run migrates, shows its progress on terminal, and writes the report to out.
+func (o *migrateOptions) run(ctx context.Context, out io.Writer, terminal *os.File) (err error) {
 	algorithm := redis.Algorithm(strings.ToUpper(o.index))
 	if algorithm != redis.HNSW && algorithm != redis.Flat {
 		return fmt.Errorf("--index must be hnsw or flat, not %q", o.index)
@@ -210,10 +211,10 @@ func (o *moveOptions) run(ctx context.Context, out io.Writer, terminal *os.File)
 	return nil
 }
 
-// manyTenants is how many are shown one by one.
+// manyTenants is up to how many tenants are all shown.
 const manyTenants = 20
 
-// writeReport writes what came of a move. Of many tenants it shows those that
+// writeReport writes what a migration did. Of many tenants it shows those that
 // differ.
 func writeReport(out io.Writer, r *migrate.Report) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', tabwriter.AlignRight)
@@ -254,9 +255,9 @@ func writeReport(out io.Writer, r *migrate.Report) error {
 		fmt.Fprintln(out, d)
 	}
 	if more := r.Differing - len(r.Differences); more > 0 {
-		fmt.Fprintf(out, "and %d differences more\n", more)
+		fmt.Fprintf(out, "and %d more differences\n", more)
 	}
-	verdict := "verified: the target is like the source"
+	verdict := "verified: the target matches the source"
 	if !r.Verified() {
 		verdict = fmt.Sprintf("NOT VERIFIED: %d differences", r.Differing)
 	}

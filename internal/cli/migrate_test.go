@@ -17,7 +17,7 @@ import (
 )
 
 // migrated runs the command with the output in buffers.
-func migrated(t *testing.T, o moveOptions) (out string, err error) {
+func migrated(t *testing.T, o migrateOptions) (out string, err error) {
 	t.Helper()
 	terminal, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
@@ -44,17 +44,17 @@ func TestMigrateCopiesAndVerifies(t *testing.T) {
 	from, to := filepath.Join(folder, "from.db"), filepath.Join(folder, "to.db")
 	s := openFile(t, from)
 	storetest.Fill(t, s)
-	if _, err := migrated(t, moveOptions{from: endpoint{url: "sqlite:" + from}, to: endpoint{url: "sqlite:" + to}}); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := migrated(t, migrateOptions{from: endpoint{url: "sqlite:" + from}, to: endpoint{url: "sqlite:" + to}}); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("of a store in use: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("MIGRATE_TO", "sqlite:"+to)
-	o := moveOptions{from: endpoint{url: "sqlite:" + from}, to: endpoint{url: "env:MIGRATE_TO"}}
+	o := migrateOptions{from: endpoint{url: "sqlite:" + from}, to: endpoint{url: "env:MIGRATE_TO"}}
 	for range 2 {
 		out, err := migrated(t, o)
-		if err != nil || !strings.Contains(out, "verified: the target is like the source") || !strings.Contains(out, "keys-only") {
+		if err != nil || !strings.Contains(out, "verified: the target matches the source") || !strings.Contains(out, "keys-only") {
 			t.Fatalf("%v\n%s", err, out)
 		}
 	}
@@ -94,7 +94,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"neither nor, password": {"u:hunter2@host", "sqlite:" + there, "write sqlite:<path>"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, err := migrated(t, moveOptions{from: endpoint{url: c.from}, to: endpoint{url: c.to}})
+			out, err := migrated(t, migrateOptions{from: endpoint{url: c.from}, to: endpoint{url: c.to}})
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error()+out, "hunter2") {
 				t.Errorf("got %v, want %s", err, c.want)
 			}

@@ -27,7 +27,7 @@ type operator struct {
 func (a Admin) operate(use, short string, args cobra.PositionalArgs, do func(o *operator, fl flags) error) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: args}
 	c.Flags().String("address", "", "The address of the admin API (default localhost:2019, or as the configuration says)")
-	c.Flags().String("config", "", "The configuration that names the admin API")
+	c.Flags().String("config", "", "The configuration with the address of the admin API")
 	c.Flags().String("adapter", "", "The adapter of that configuration")
 	c.Flags().Bool("json", false, "Write the admin API's JSON")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -85,7 +85,7 @@ func (o *operator) call(method, path string, in, to any) (shown bool, err error)
 	return false, json.Unmarshal(text, to)
 }
 
-// explainAdmin says what an error of the admin API means, and what to do.
+// explainAdmin says what an error of the admin API means, and what to do about it.
 func explainAdmin(address string, err error) error {
 	text := err.Error()
 	var told struct {
@@ -98,7 +98,7 @@ func explainAdmin(address string, err error) error {
 		return fmt.Errorf("no instance answers at %s; start one, or name its admin API with --address or --config", address)
 	}
 	if strings.Contains(text, "HTTP 404") {
-		return fmt.Errorf("what answers at %s has no Backstory", address)
+		return fmt.Errorf("the instance at %s doesn't run Backstory", address)
 	}
 	return err
 }

@@ -20,12 +20,12 @@ const (
 	barWidth  = 30
 )
 
-// progress tells how far some work is: what is being done, and how much of it.
+// progress tells what is being done, and how much of it is done.
 type progress interface {
 	Now() (phase string, done, total int64)
 }
 
-// showProgress shows how far work is, until the function it returns is called.
+// showProgress shows progress until the function that it returns is called.
 func showProgress(f *os.File, p progress) (stop func()) {
 	bar := term.IsTerminal(int(f.Fd()))
 	every := lineEvery
@@ -61,7 +61,7 @@ func showProgress(f *os.File, p progress) (stop func()) {
 	}
 }
 
-// pace is since when a phase goes on, by which it is told how long it will.
+// pace is when a phase began, from which the time left is estimated.
 type pace struct {
 	phase string
 	begun time.Time

@@ -26,16 +26,16 @@ func (a Admin) sessionsCommands() Command {
 		Name:  "sessions",
 		Short: "Lists, shows, exports and deletes sessions",
 		Long: `
-Looks after the sessions of a tenant in the store of the running instance.
-Speaks to the instance's admin API.
+Manages a tenant's sessions in the store of the running instance, over its admin
+API.
 
-An export is JSON Lines, one message to a line, as POST /sessions/{id}/messages
-takes them with Content-Type: application/jsonl.`,
+An export is JSON Lines, one message per line. POST /sessions/{id}/messages with
+Content-Type: application/jsonl imports it.`,
 		Setup: func(c *cobra.Command) {
-			list := a.operate("list --tenant <tenant> [--limit <n>] [--after <session>]", "Lists sessions, the last updated first", cobra.NoArgs, listSessionsCommand)
-			list.Flags().Int("limit", gateway.DefaultPage, "How many, at most 100")
-			list.Flags().String("after", "", "The session that they follow")
-			show := a.operate("show --tenant <tenant> <session>", "Shows a session and what was said in it", cobra.ExactArgs(1), showSessionCommand)
+			list := a.operate("list --tenant <tenant> [--limit <n>] [--after <session>]", "Lists sessions, most recently updated first", cobra.NoArgs, listSessionsCommand)
+			list.Flags().Int("limit", gateway.DefaultPage, "How many to list, at most 100")
+			list.Flags().String("after", "", "List the sessions after this one")
+			show := a.operate("show --tenant <tenant> <session>", "Shows a session and its messages", cobra.ExactArgs(1), showSessionCommand)
 			rm := a.operate("rm --tenant <tenant> <session>...", "Deletes sessions", cobra.MinimumNArgs(1), removeSessionsCommand)
 			export := a.operate("export --tenant <tenant> <session>", "Writes the messages of a session as JSON Lines", cobra.ExactArgs(1), exportSessionCommand)
 			for _, sub := range []*cobra.Command{list, show, rm, export} {

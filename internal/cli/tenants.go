@@ -21,17 +21,16 @@ func (a Admin) tenantsCommands() Command {
 		Name:  "tenants",
 		Short: "Lists and deletes tenants",
 		Long: `
-Lists the tenants that the running instance's store has anything of, and deletes
-all that it has of one: keys, sessions, files and what was counted. Speaks to
-the instance's admin API.
+Lists the tenants in the running instance's store, and deletes everything of
+one: keys, sessions, files and usage. Works over the instance's admin API.
 
-Other instances that share the store may know the tenant's keys for 10 seconds
-more, and save what requests under way bring: to be sure, delete it again after
-that.`,
+Other instances that share the store may accept the tenant's keys for 10 more
+seconds, and save what running requests bring. To be sure, delete the tenant
+again after that.`,
 		Setup: func(c *cobra.Command) {
 			list := a.operate("list", "Lists the tenants", cobra.NoArgs, listTenantsCommand)
-			rm := a.operate("rm <tenant> [--yes]", "Deletes everything of a tenant, and says what that was", cobra.ExactArgs(1), removeTenantCommand)
-			rm.Flags().Bool("yes", false, "Don't ask")
+			rm := a.operate("rm <tenant> [--yes]", "Deletes everything of a tenant, and shows how much it was", cobra.ExactArgs(1), removeTenantCommand)
+			rm.Flags().Bool("yes", false, "Don't ask for confirmation")
 			group(c, list, rm)
 		},
 	}
@@ -76,7 +75,7 @@ func removeTenantCommand(o *operator, fl flags) error {
 		return err
 	}
 	if got.ConfiguredKeys > 0 {
-		fmt.Fprintf(o.err, "\n%d of its keys stand in the configuration, and are still good: take them out there, and reload.\n", got.ConfiguredKeys)
+		fmt.Fprintf(o.err, "\n%d of its keys are in the configuration and still valid: remove them there, and reload.\n", got.ConfiguredKeys)
 	}
 	return nil
 }
@@ -84,9 +83,9 @@ func removeTenantCommand(o *operator, fl flags) error {
 // confirm has a person type the tenant's name.
 func (o *operator) confirm(tenant string) error {
 	if !term.IsTerminal(int(o.in.Fd())) {
-		return errors.New("this deletes everything of the tenant; say --yes where nobody can be asked")
+		return errors.New("this deletes everything of the tenant; without a terminal, confirm with --yes")
 	}
-	fmt.Fprintf(o.err, "This deletes everything of tenant %s for good. Type its name to go on: ", tenant)
+	fmt.Fprintf(o.err, "This permanently deletes everything of tenant %s. Type its name to continue: ", tenant)
 	line, err := bufio.NewReader(o.in).ReadString('\n')
 	if err != nil || strings.TrimSpace(line) != tenant {
 		return errors.New("nothing was deleted")
