@@ -277,7 +277,7 @@ func TestAnOperatorDeletesWhatIsInTheJournal(t *testing.T) {
 	}
 }
 
-func TestADeletedTenantStartsAnew(t *testing.T) {
+func TestADeletedTenantCanBeginAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	key := s.must("POST", "/backstory/keys", `{"tenant":"gamma","plan":"pro"}`).Get("key").Str
