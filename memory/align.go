@@ -1,7 +1,5 @@
 package memory
 
-import "github.com/backstory-proxy/backstory/store"
-
 // alignment says where the messages that a client resent stand in the session.
 type alignment struct {
 	stored int // index in the log of the first message that the client has its own version of
@@ -99,23 +97,4 @@ func longestCommon(log []storedMessage, conv []RequestMessage) (c commonSubseque
 		}
 	}
 	return c, found
-}
-
-// Remainder returns the index of the first message of a conversation, counted from
-// the given one, that the exchanges don't hold. Those that follow are left to save
-// when somebody else has saved the exchanges. Messages match only in a row from the
-// given one on: an equal message further on proves nothing.
-func Remainder(exchanges []store.Exchange, conv []RequestMessage, from int) int {
-	carried := carriedUntil(conv)
-	for i := range exchanges {
-		if exchanges[i].Hidden {
-			continue
-		}
-		for j := range exchanges[i].Messages {
-			if from < carried && exchanges[i].Messages[j].Digest == conv[from].Digest {
-				from++
-			}
-		}
-	}
-	return from
 }

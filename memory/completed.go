@@ -29,36 +29,40 @@ type Completed struct {
 	Count func(*openai.Message) int
 }
 
-// Exchange returns what the session gets: the new messages and the reply. save is
-// false where the reply failed, or where the router broke it off.
-func (t *Completed) Exchange() (e store.Exchange, save bool) {
-	r := t.Reply
-	finished := r.Finish != "" && r.Message != nil && !r.Truncated
-	if r.Failed || r.Truncated || !finished && !t.Closed {
-		return e, false
+// Draft returns the exchange to save: the new messages and the reply. save is false
+// where the reply failed, or where the router broke it off.
+func (c *Completed) Draft() (d Draft, save bool) {
+	reply := c.Reply
+	finished := reply.Finish != "" && reply.Message != nil && !reply.Truncated
+	if reply.Failed || reply.Truncated || !finished && !c.Closed {
+		return d, false
 	}
-	e = t.from(t.Reconciliation.New)
-	e.ID, e.Created, e.Model, e.Finish = t.ID, t.Now, r.Model, r.Finish
-	e.Carried, e.Passages, e.Recalled = t.Reconciliation.Carried, t.Chunks, t.Quotes
-	// Providers refuse an assistant message without content, and nobody can
-	// answer a call that broke off.
-	e.Hidden = !r.HasText && !r.HasCalls || r.HasCalls && !finished
-	if t.Closed {
-		e.Finish = FinishClientClosed
+	d = Draft{
+		Said: c.Conversation, New: min(c.Reconciliation.New, len(c.Conversation)), Replaces: c.Reconciliation.Replaces,
+		Exchange: store.Exchange{
+			ID: c.ID, Created: c.Now, Model: reply.Model, Finish: reply.Finish,
+			Carried: c.Reconciliation.Carried, Passages: c.Chunks, Recalled: c.Quotes,
+			// Providers refuse an assistant message without content, and nobody can
+			// answer a call that broke off.
+			Hidden: !reply.HasText && !reply.HasCalls || reply.HasCalls && !finished,
+		},
 	}
-	return e, true
+	d.Exchange.Messages = c.messages(d.New)
+	if c.Closed {
+		d.Exchange.Finish = FinishClientClosed
+	}
+	return d, true
 }
 
-// from returns an exchange of the conversation's messages from first on, and the
-// reply.
-func (t *Completed) from(first int) (e store.Exchange) {
-	for _, s := range t.Conversation[min(first, len(t.Conversation)):] {
-		m := &t.Messages[s.Index]
-		e.Messages = append(e.Messages, store.Message{JSON: m.JSON, Tokens: t.Count(m), Digest: s.Digest})
+// messages returns the messages of the conversation from first on, and the reply.
+func (c *Completed) messages(first int) (list []store.Message) {
+	for _, r := range c.Conversation[first:] {
+		m := &c.Messages[r.Index]
+		list = append(list, store.Message{JSON: m.JSON, Tokens: c.Count(m), Digest: r.Digest})
 	}
-	if t.Reply.Message != nil {
-		m := openai.ParseMessage(t.Reply.Message)
-		e.Messages = append(e.Messages, store.Message{JSON: m.JSON, Tokens: t.Count(&m), Digest: Digest(&m)})
+	if c.Reply.Message != nil {
+		m := openai.ParseMessage(c.Reply.Message)
+		list = append(list, store.Message{JSON: m.JSON, Tokens: c.Count(&m), Digest: Digest(&m)})
 	}
-	return e
+	return list
 }

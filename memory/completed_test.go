@@ -8,8 +8,8 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-func TestCompletedExchange(t *testing.T) {
-	conv, calls := message("a:a"), message("c:1")
+func TestDraft(t *testing.T) {
+	answer, calls := message("a:a"), message("c:1")
 	for _, c := range []struct {
 		name   string
 		reply  openai.Reply
@@ -19,17 +19,17 @@ func TestCompletedExchange(t *testing.T) {
 		finish       string
 		messages     string
 	}{
-		{"finished", openai.Reply{Message: conv, Finish: "stop", HasText: true}, false, true, false, "stop", "u:A a:a"},
-		{"finished at its limit", openai.Reply{Message: conv, Finish: "length", HasText: true}, false, true, false, "length", "u:A a:a"},
+		{"finished", openai.Reply{Message: answer, Finish: "stop", HasText: true}, false, true, false, "stop", "u:A a:a"},
+		{"finished at its limit", openai.Reply{Message: answer, Finish: "length", HasText: true}, false, true, false, "length", "u:A a:a"},
 		{"calls tools", openai.Reply{Message: calls, Finish: "tool_calls", HasCalls: true}, false, true, false, "tool_calls", "u:A c:1"},
 		{"says nothing", openai.Reply{Message: message("a:"), Finish: "stop"}, false, true, true, "stop", "u:A a:"},
 		{"failed", openai.Reply{Failed: true}, false, false, false, "", ""},
-		{"failed in the middle", openai.Reply{Message: conv, HasText: true, Failed: true}, false, false, false, "", ""},
-		{"failed, and the client left", openai.Reply{Message: conv, HasText: true, Failed: true}, true, false, false, "", ""},
-		{"broken off by the router", openai.Reply{Message: conv, HasText: true}, false, false, false, "", ""},
+		{"failed in the middle", openai.Reply{Message: answer, HasText: true, Failed: true}, false, false, false, "", ""},
+		{"failed, and the client left", openai.Reply{Message: answer, HasText: true, Failed: true}, true, false, false, "", ""},
+		{"broken off by the router", openai.Reply{Message: answer, HasText: true}, false, false, false, "", ""},
 		{"without a message", openai.Reply{Finish: "stop"}, false, false, false, "", ""},
-		{"the client left behind some text", openai.Reply{Message: conv, HasText: true}, true, true, false, "client_closed", "u:A a:a"},
-		{"the client left at the very end", openai.Reply{Message: conv, Finish: "stop", HasText: true}, true, true, false, "client_closed", "u:A a:a"},
+		{"the client left behind some text", openai.Reply{Message: answer, HasText: true}, true, true, false, "client_closed", "u:A a:a"},
+		{"the client left at the very end", openai.Reply{Message: answer, Finish: "stop", HasText: true}, true, true, false, "client_closed", "u:A a:a"},
 		{"the client left ahead of any text", openai.Reply{Message: message("a:")}, true, true, true, "client_closed", "u:A a:"},
 		{"the client left ahead of anything", openai.Reply{}, true, true, true, "client_closed", "u:A"},
 		{"the client left in the middle of a call", openai.Reply{Message: calls, HasText: true, HasCalls: true}, true, true, true, "client_closed", "u:A c:1"},
@@ -42,13 +42,14 @@ func TestCompletedExchange(t *testing.T) {
 			c.reply.Model = "m"
 			completed := r.completed(&c.reply, c.closed)
 			completed.Chunks = []store.ChunkRef{{FileID: "f", N: 3}}
-			e, save := completed.Exchange()
+			d, save := completed.Draft()
 			if save != c.save {
 				t.Fatalf("save = %t", save)
 			}
 			if !save {
 				return
 			}
+			e := d.Exchange
 			if e.Hidden != c.hidden || e.Finish != c.finish || shorts(e.Messages) != c.messages {
 				t.Errorf("hidden %t, finish %q, messages %q", e.Hidden, e.Finish, shorts(e.Messages))
 			}
@@ -68,8 +69,8 @@ func TestCompletedExchange(t *testing.T) {
 func TestTheExchangeTellsWhatTheRequestCarried(t *testing.T) {
 	carried := func(list string) store.Digest {
 		r := newSession(t).ask(list)
-		e, _ := r.completed(&openai.Reply{Message: message("a:x"), Finish: "stop", HasText: true}, false).Exchange()
-		return e.Carried
+		d, _ := r.completed(&openai.Reply{Message: message("a:x"), Finish: "stop", HasText: true}, false).Draft()
+		return d.Exchange.Carried
 	}
 	if carried("u:A a:a u:B") != carried("s:x u:A a:a u:C") || carried("u:A a:a u:B") != carried("u:A a:a u:B c:1 r:1") {
 		t.Error("what follows the last user message is no part of it, nor are system messages")
@@ -106,7 +107,7 @@ func TestTwoRequestsOfAClientThatAskedAgain(t *testing.T) {
 	}
 }
 
-func TestRemainder(t *testing.T) {
+func TestRebaseDropsWhatOthersSaved(t *testing.T) {
 	for _, c := range []struct {
 		name, newer, conv string
 		from, want        int
@@ -123,8 +124,11 @@ func TestRemainder(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSession(t).conversation(c.newer)
-			if got := memory.Remainder(s.log, memory.Conversation(parse(c.conv)), c.from); got != c.want {
-				t.Errorf("got %d, want %d", got, c.want)
+			conv := memory.Conversation(parse(c.conv))
+			d := memory.Draft{Said: conv, New: c.from, Exchange: store.Exchange{Messages: make([]store.Message, len(conv)-c.from)}}
+			e, _ := d.Rebase(s.log)
+			if got := len(conv) - len(e.Messages); got != c.want {
+				t.Errorf("%d messages are left to save, want those from %d on", len(e.Messages), c.want)
 			}
 		})
 	}

@@ -20,12 +20,6 @@ type Draft struct {
 	Replaces int64
 }
 
-// Draft returns the exchange as it is to be saved. save is as in Exchange.
-func (t *Completed) Draft() (d Draft, save bool) {
-	e, save := t.Exchange()
-	return Draft{Exchange: e, Said: t.Conversation, New: min(t.Reconciliation.New, len(t.Conversation)), Replaces: t.Reconciliation.Replaces}, save
-}
-
 // Rebase returns the exchange for a session that others have appended to since the
 // request read it. It drops the messages that they have saved already. newer is as in
 // store.Conflict; replaces takes the place of Replaces. Where the exchange has no
@@ -49,6 +43,26 @@ func (d *Draft) Rebase(newer []store.Exchange) (e store.Exchange, replaces int64
 		}
 	}
 	others := slices.DeleteFunc(slices.Clone(newer), func(n store.Exchange) bool { return n.Seq == replaces })
-	e.Messages = e.Messages[Remainder(others, d.Said, d.New)-d.New:]
+	e.Messages = e.Messages[remainder(others, d.Said, d.New)-d.New:]
 	return e, replaces
+}
+
+// remainder returns the index of the first message of the conversation, from the
+// given one on, that the exchanges don't hold: the first that is left to save once
+// others have saved the exchanges. Messages count only in an unbroken run from the
+// given one on. An equal message further on proves nothing, and neither does one
+// equal to the new message.
+func remainder(exchanges []store.Exchange, conv []RequestMessage, from int) int {
+	carried := carriedUntil(conv)
+	for i := range exchanges {
+		if exchanges[i].Hidden {
+			continue
+		}
+		for j := range exchanges[i].Messages {
+			if from < carried && exchanges[i].Messages[j].Digest == conv[from].Digest {
+				from++
+			}
+		}
+	}
+	return from
 }

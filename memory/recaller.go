@@ -100,31 +100,28 @@ var errStillReading = errors.New("the session is still being read")
 func (r *Recaller) Search(ctx context.Context, scope store.Scope, session string, g *store.Gathered, q recall.Query, semantic *SemanticSearch, wait time.Duration, pack func(*recall.Ranking) []recall.Hit) ([]recall.Hit, error) {
 	key := sessionKey{scope, session}
 	q.Now = q.Now.UTC() // as the times and days of messages are
-	if semantic == nil {
-		x, err := r.acquireCurrent(ctx, key, g, wait)
-		if err != nil {
-			return nil, err
-		}
-		defer r.release(key, x)
-		return pack(x.index.Search(q)), nil
-	}
 	until := time.Now().Add(wait)
-	query := semantic.embedQuery(ctx, q.Text)
+	var query <-chan store.SmallVector
+	if semantic != nil {
+		query = semantic.embedQuery(ctx, q.Text) // while the index is made ready
+	}
 	x, err := r.acquireCurrent(ctx, key, g, wait)
 	if err != nil {
 		return nil, err
 	}
-	caughtUp := r.catchUp(ctx, key, x, semantic, q.Before.Seq, g.Tail)
-	r.release(key, x)
-	vector, err := semantic.awaitVectors(ctx, query, caughtUp, until)
-	if err == nil {
-		err = x.acquire(ctx, wait)
-	}
-	if err != nil {
-		return nil, err
+	if semantic != nil {
+		caughtUp := r.catchUp(ctx, key, x, semantic, q.Before.Seq, g.Tail)
+		r.release(key, x)
+		vector, err := semantic.awaitVectors(ctx, query, caughtUp, until)
+		if err == nil {
+			err = x.acquire(ctx, wait)
+		}
+		if err != nil {
+			return nil, err
+		}
+		q.Semantic, q.SemanticWeight = x.nearest(semantic, vector, q.Before.Seq), semantic.Weight
 	}
 	defer r.release(key, x)
-	q.Semantic, q.SemanticWeight = x.nearest(semantic, vector, q.Before.Seq), semantic.Weight
 	return pack(x.index.Search(q)), nil
 }
 
