@@ -12,9 +12,9 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// crowd is a store into which others are faster so many times: each time with the
-// exchanges in log so far, and one more.
-type crowd struct {
+// contendedStore is a store in which others are faster so many times. Each time they
+// save one more exchange.
+type contendedStore struct {
 	mu     sync.Mutex
 	faster int
 	log    []store.Exchange
@@ -24,7 +24,7 @@ type crowd struct {
 	err    error
 }
 
-func (s *crowd) Append(_ context.Context, a store.Append) (int64, error) {
+func (s *contendedStore) Append(_ context.Context, a store.Append) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.asked = append(s.asked, a)
@@ -46,12 +46,14 @@ func (s *crowd) Append(_ context.Context, a store.Append) (int64, error) {
 	return a.Exchange.Seq, nil
 }
 
-func (s *crowd) AddUsage(_ context.Context, _ store.Scope, u store.Used) error {
+func (s *contendedStore) AddUsage(_ context.Context, _ store.Scope, u store.Used) error {
 	s.used += u.Tokens
 	return nil
 }
 
-func (s *crowd) Usage(context.Context, store.Scope, store.Month) (int64, error) { return s.used, nil }
+func (s *contendedStore) Usage(context.Context, store.Scope, store.Month) (int64, error) {
+	return s.used, nil
+}
 
 func draft(t *testing.T, conv string, closed bool) memory.Draft {
 	t.Helper()
@@ -69,7 +71,7 @@ func saved(t *testing.T, conv string) []store.Exchange {
 }
 
 func TestADraftIsSavedHoweverOftenOthersAreFaster(t *testing.T) {
-	s := &crowd{faster: 3, others: saved(t, "u:V a:v | u:W a:w | u:A a:a")}
+	s := &contendedStore{faster: 3, others: saved(t, "u:V a:v | u:W a:w | u:A a:a")}
 	d := draft(t, "u:A a:a u:B", false)
 	seq, err := d.Save(t.Context(), s, store.Append{Session: "s", Usage: store.Used{Tokens: 7}})
 	if err != nil || seq != 4 || len(s.log) != 4 {
@@ -89,7 +91,7 @@ func TestADraftIsSavedHoweverOftenOthersAreFaster(t *testing.T) {
 
 func TestOfADraftThatOthersSavedOnlyTheUsageIsLeft(t *testing.T) {
 	// The client left, asked again, and got the whole reply.
-	s := &crowd{faster: 1, others: saved(t, "u:X a:x")}
+	s := &contendedStore{faster: 1, others: saved(t, "u:X a:x")}
 	d := draft(t, "u:X", true)
 	seq, err := d.Save(t.Context(), s, store.Append{Session: "s", Usage: store.Used{Tokens: 7}})
 	if err != nil || seq != 0 || len(s.log) != 1 || s.used != 7 {
@@ -98,7 +100,7 @@ func TestOfADraftThatOthersSavedOnlyTheUsageIsLeft(t *testing.T) {
 }
 
 func TestAnErrorOfTheStoreEndsASave(t *testing.T) {
-	s := &crowd{err: errors.New("down")}
+	s := &contendedStore{err: errors.New("down")}
 	d := draft(t, "u:A", false)
 	if _, err := d.Save(t.Context(), s, store.Append{Session: "s"}); !errors.Is(err, s.err) || len(s.asked) != 1 {
 		t.Errorf("got %v after %d tries", err, len(s.asked))
@@ -106,7 +108,7 @@ func TestAnErrorOfTheStoreEndsASave(t *testing.T) {
 }
 
 func TestManySavesAtOnceWaitForOneAnother(t *testing.T) {
-	s := new(crowd)
+	s := new(contendedStore)
 	const saves = 40
 	var all sync.WaitGroup
 	for i := range saves {

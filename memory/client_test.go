@@ -12,9 +12,8 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// The reference that Reconcile is held against is the conversation itself: however
-// much of its end a client resends, what goes upstream is all of it, and what
-// is saved is all of it, once.
+// However much of the conversation's end a client resends, what goes upstream is the
+// whole conversation, and what is saved is the whole of it, once.
 func TestWhateverIsResentTheConversationIsWhole(t *testing.T) {
 	amounts := map[string]func(rnd *rand.Rand, n int) int{
 		"everything":       func(_ *rand.Rand, n int) int { return n },
@@ -94,86 +93,86 @@ func newReply(rnd *rand.Rand, vocabulary int) string {
 	}
 }
 
-// picker makes choices: at random, or as a fuzzer says.
-type packer func(n int) int
+// chooser makes choices: at random, or as a fuzzer says.
+type chooser func(n int) int
 
-// wild is a client that does all that clients do.
-type wild struct {
-	s    *session
-	pack packer
-	conv []json.RawMessage // as the client has it
-	next int
+// wildClient is a client that does all that clients do.
+type wildClient struct {
+	s      *session
+	choose chooser
+	conv   []json.RawMessage // as the client has it
+	next   int
 }
 
-func (c *wild) content() string {
-	text := []string{"hi", "ok", "", "go on", fmt.Sprint("say ", c.next)}[c.pack(5)]
+func (c *wildClient) content() string {
+	text := []string{"hi", "ok", "", "go on", fmt.Sprint("say ", c.next)}[c.choose(5)]
 	c.next++
-	switch c.pack(4) {
+	switch c.choose(4) {
 	case 0:
 		return fmt.Sprintf(`[{"type":"text","text":%q}]`, text)
 	case 1:
-		return fmt.Sprintf(`[{"type":"text","text":%q},{"type":"image_url","image_url":{"url":"data:,%d"}}]`, text, c.pack(3))
+		return fmt.Sprintf(`[{"type":"text","text":%q},{"type":"image_url","image_url":{"url":"data:,%d"}}]`, text, c.choose(3))
 	}
 	return fmt.Sprintf("%q", text)
 }
 
-func (c *wild) user() json.RawMessage {
+func (c *wildClient) user() json.RawMessage {
 	return fmt.Appendf(nil, `{"role":"user","content":%s}`, c.content())
 }
 
 // reply is what the model says next, and whether it has text and calls.
-func (c *wild) reply() (m json.RawMessage, text, calls bool) {
+func (c *wildClient) reply() (m json.RawMessage, text, calls bool) {
 	c.next++
-	switch c.pack(8) {
+	switch c.choose(8) {
 	case 0, 1:
 		var list []string
-		for i := range 1 + c.pack(3) {
-			id := []string{fmt.Sprint("call_", i), fmt.Sprint(c.next, "-", i)}[c.pack(2)]
+		for i := range 1 + c.choose(3) {
+			id := []string{fmt.Sprint("call_", i), fmt.Sprint(c.next, "-", i)}[c.choose(2)]
 			list = append(list, fmt.Sprintf(`{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}`, id))
 		}
-		if c.pack(2) == 0 {
+		if c.choose(2) == 0 {
 			return fmt.Appendf(nil, `{"tool_calls":[%s],"role":"assistant","content":"let me see"}`, strings.Join(list, ",")), true, true
 		}
 		return fmt.Appendf(nil, `{"role":"assistant","content":null,"tool_calls":[%s]}`, strings.Join(list, ",")), false, true
 	case 2:
-		return fmt.Appendf(nil, `{"role":"assistant","content":null,"function_call":{"name":"f%d","arguments":""}}`, c.pack(2)), false, true
+		return fmt.Appendf(nil, `{"role":"assistant","content":null,"function_call":{"name":"f%d","arguments":""}}`, c.choose(2)), false, true
 	case 3:
 		return json.RawMessage(`{"role":"assistant","content":""}`), false, false
 	case 4:
 		return json.RawMessage(`{"role":"assistant","content":null,"refusal":"no"}`), true, false
 	}
-	return fmt.Appendf(nil, `{"role": "assistant","content":%q}`, []string{"ok", "hello", fmt.Sprint("so ", c.next)}[c.pack(3)]), true, false
+	return fmt.Appendf(nil, `{"role": "assistant","content":%q}`, []string{"ok", "hello", fmt.Sprint("so ", c.next)}[c.choose(3)]), true, false
 }
 
 // results answers the calls of a message, if it makes any.
-func (c *wild) results(m []byte) (results []json.RawMessage) {
+func (c *wildClient) results(m []byte) (results []json.RawMessage) {
 	msg := openai.ParseMessage(m)
 	for _, call := range msg.Get("tool_calls").Array() {
-		results = append(results, fmt.Appendf(nil, `{"role":"tool","tool_call_id":%s,"content":"%d"}`, call.Get("id").Raw, c.pack(2)))
+		results = append(results, fmt.Appendf(nil, `{"role":"tool","tool_call_id":%s,"content":"%d"}`, call.Get("id").Raw, c.choose(2)))
 	}
 	if f := msg.Get("function_call.name"); f.Exists() {
 		results = append(results, fmt.Appendf(nil, `{"role":"function","name":%s,"content":"1"}`, f.Raw))
 	}
-	if len(results) > 1 && c.pack(2) == 0 {
+	if len(results) > 1 && c.choose(2) == 0 {
 		slices.Reverse(results)
 	}
 	return results
 }
 
 // step is one request; it returns it for the caller to end.
-func (c *wild) step() *request {
+func (c *wildClient) step() *request {
 	carried := slices.Clone(c.conv)
 	var fresh []json.RawMessage
 	if n := len(carried); n > 0 {
 		fresh = c.results(carried[n-1])
 	}
-	if len(fresh) == 0 || c.pack(6) == 0 { // sometimes a call is left open
+	if len(fresh) == 0 || c.choose(6) == 0 { // sometimes a call is left open
 		fresh = append(fresh, c.user())
 	}
-	switch c.pack(8) {
+	switch c.choose(8) {
 	case 0: // edits, and drops what followed
 		if users := c.users(); len(users) > 0 {
-			carried, fresh = carried[:users[c.pack(len(users))]], []json.RawMessage{c.user()}
+			carried, fresh = carried[:users[c.choose(len(users))]], []json.RawMessage{c.user()}
 		}
 	case 1: // has the last answer made anew
 		if users := c.users(); len(users) > 0 {
@@ -182,7 +181,7 @@ func (c *wild) step() *request {
 		}
 	case 2: // edits, and keeps what followed
 		if users := c.users(); len(users) > 0 {
-			carried[users[c.pack(len(users))]] = c.user()
+			carried[users[c.choose(len(users))]] = c.user()
 		}
 	case 3: // forgets tools
 		carried = slices.DeleteFunc(carried, func(raw json.RawMessage) bool {
@@ -192,8 +191,8 @@ func (c *wild) step() *request {
 		fresh = []json.RawMessage{c.user()}
 	}
 	c.conv = slices.Concat(carried, fresh)
-	sent := slices.Concat(carried[c.pack(len(carried)+1):], fresh)
-	switch c.pack(12) {
+	sent := slices.Concat(carried[c.choose(len(carried)+1):], fresh)
+	switch c.choose(12) {
 	case 0, 1, 2:
 		sent = fresh
 	case 3, 4, 5, 6:
@@ -210,11 +209,11 @@ func (c *wild) step() *request {
 	for _, raw := range sent {
 		messages = append(messages, openai.ParseMessage(raw))
 	}
-	return c.s.begin(messages, c.pack(8) == 0)
+	return c.s.begin(messages, c.choose(8) == 0)
 }
 
 // users are where the user messages stand that are followed by something.
-func (c *wild) users() (at []int) {
+func (c *wildClient) users() (at []int) {
 	for i, raw := range c.conv {
 		if m := openai.ParseMessage(raw); m.Role == "user" && i < len(c.conv)-1 {
 			at = append(at, i)
@@ -224,11 +223,11 @@ func (c *wild) users() (at []int) {
 }
 
 // end ends a request in one of the ways in which requests end.
-func (c *wild) end(r *request) {
+func (c *wildClient) end(r *request) {
 	m, text, calls := c.reply()
 	reply := &openai.Reply{Message: m, HasText: text, HasCalls: calls}
 	closed := false
-	switch c.pack(12) {
+	switch c.choose(12) {
 	case 0: // left without a word
 		closed, reply = true, &openai.Reply{}
 	case 1: // left in the middle
@@ -246,17 +245,17 @@ func (c *wild) end(r *request) {
 }
 
 // run goes through a session with some requests, sometimes two at a time.
-func (c *wild) run(t testing.TB, requests int) {
+func (c *wildClient) run(t testing.TB, requests int) {
 	for range requests {
-		c.s.tail = []int{0, 0, 12}[c.pack(3)]
+		c.s.tail = []int{0, 0, 12}[c.choose(3)]
 		r := c.step()
 		c.check(t, r)
-		if c.pack(5) == 0 {
+		if c.choose(5) == 0 {
 			conv := c.conv
 			other := c.step()
 			c.check(t, other)
 			c.end(other)
-			if c.pack(2) == 0 {
+			if c.choose(2) == 0 {
 				c.conv = conv
 			}
 		}
@@ -264,7 +263,7 @@ func (c *wild) run(t testing.TB, requests int) {
 	}
 }
 
-func (c *wild) check(t testing.TB, r *request) {
+func (c *wildClient) check(t testing.TB, r *request) {
 	t.Helper()
 	history := r.history()
 	if err := valid(history, r.messages); err != nil {
@@ -307,7 +306,7 @@ func list(messages []openai.Message) string {
 func TestWildClientsNeverGetAnInvalidConversation(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 2))
-		c := &wild{s: newSession(t), pack: rnd.IntN}
+		c := &wildClient{s: newSession(t), choose: rnd.IntN}
 		c.run(t, 20)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
@@ -379,8 +378,8 @@ func FuzzReconcile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, choices []byte) {
 		at := 0
-		c := &wild{s: newSession(t)}
-		c.pack = func(n int) int {
+		c := &wildClient{s: newSession(t)}
+		c.choose = func(n int) int {
 			if at == len(choices) {
 				return n - 1
 			}

@@ -56,8 +56,8 @@ func TestAnImportIsCutIntoExchanges(t *testing.T) {
 
 func TestWhatIsImportedInPiecesIsIncludedWhole(t *testing.T) {
 	var exchanges []store.Exchange
-	for i, piece := range []string{"u:1", "a:2", "u:3 c:x,y", "r:x", "r:y a:4"} {
-		for _, e := range history(piece) {
+	for i, part := range []string{"u:1", "a:2", "u:3 c:x,y", "r:x", "r:y a:4"} {
+		for _, e := range history(part) {
 			e.ID, e.Seq = fmt.Sprint(i), int64(i+1)
 			exchanges = append(exchanges, e)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// book is a session's log in memory, which counts how often it is read.
+// fakeLog is a session's log in memory. It counts how often it is read.
 type fakeLog struct {
 	list  []store.Exchange
 	reads int

@@ -16,7 +16,7 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// shelf keeps the vectors of a book.
+// vectorStore keeps the vectors of a fakeLog.
 type vectorStore struct {
 	mu   sync.Mutex
 	list map[int64]store.ExchangeVector
@@ -67,8 +67,8 @@ func (b *fakeLog) shelved() int {
 	return len(b.kept.list)
 }
 
-// mind is an embedder for which words mean the same that share a line of ideas,
-// and all others nothing of interest. It keeps what it was asked, call by call.
+// fakeEmbedder is an embedder for which the words of an entry of ideas mean the same,
+// and all others mean nothing. It keeps the texts that it was given, call by call.
 type fakeEmbedder struct {
 	mu     sync.Mutex
 	calls  [][]string
@@ -112,7 +112,7 @@ func (m *fakeEmbedder) embed(ctx context.Context, texts []string) ([][]float32, 
 
 func (m *fakeEmbedder) semantic() *memory.SemanticSearch {
 	return &memory.SemanticSearch{
-		Model: "mind" + m.model, Weight: 1, Floor: .5, QueryTimeout: 3 * time.Second, Embed: m.embed,
+		Model: "fake" + m.model, Weight: 1, Floor: .5, QueryTimeout: 3 * time.Second, Embed: m.embed,
 		Go: func(task func()) { go task() },
 		Failed: func(part string, _ error) {
 			m.mu.Lock()

@@ -274,7 +274,7 @@ func TestReplacingTheNewestLeavesNoTrace(t *testing.T) {
 	}
 }
 
-// Adding one by one, as turns come, finds the same as adding all at once.
+// Adding one by one, as requests come, finds the same as adding all at once.
 func TestAddingStepByStepIsAddingAtOnce(t *testing.T) {
 	_, all := talk(chatter(400)...)
 	x, y := New(preference), New(preference)
