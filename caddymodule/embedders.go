@@ -77,7 +77,7 @@ func readDimensions(d *caddyfile.Dispenser, arg string, to *int) error {
 }
 
 // RouterEmbedder asks the model router's POST /embeddings, with the router key
-// of the request at hand. With it, long sessions are searched by meaning too.
+// of the request at hand. With it, long sessions are searched by semantic similarity too.
 type RouterEmbedder struct {
 	// The embedding model, as the router names it.
 	Model string `json:"model"`

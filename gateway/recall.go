@@ -88,7 +88,7 @@ func (ca *chatAPI) semantics(via func() *upstream.Caller, req *request) *memory.
 		Failed: func(part string, err error) {
 			once.Do(func() {
 				stats.DegradedSearches.WithLabelValues(part).Inc()
-				ca.logger.Warn("a session could not be searched by meaning; words alone answer, or with what is known already",
+				ca.logger.Warn("a session could not be searched by semantic similarity; words alone answer, or with the vectors that are there",
 					zap.String("request_id", req.id), zap.String("part", part), zap.Error(err))
 			})
 		},

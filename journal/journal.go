@@ -121,10 +121,10 @@ type name struct {
 // queue is a session's part of the journal.
 type queue struct {
 	name
-	n    int           // entries that wait; guarded by Journal.mu
-	turn chan struct{} // holds one element while the session is replayed
+	n         int           // entries that wait; guarded by Journal.mu
+	replaying chan struct{} // holds one element while the session is replayed
 
-	// What follows is guarded by turn.
+	// What follows is guarded by replaying.
 
 	// visible is the last entry that stays though it is settled: the store has
 	// it and hasn't confirmed it, or the file can't be written. Who reads the
@@ -233,7 +233,7 @@ func (j *Journal) more(n name) int {
 	defer j.mu.Unlock()
 	q := j.queues[n]
 	if q == nil {
-		q = &queue{name: n, turn: make(chan struct{}, 1)}
+		q = &queue{name: n, replaying: make(chan struct{}, 1)}
 		j.queues[n] = q
 	}
 	q.n++

@@ -15,8 +15,9 @@ import (
 // holds.
 var errCorrupt = errors.New("a journaled exchange is corrupt")
 
-// record is an entry as it is written. A gob goes by the names of the fields:
-// those that are added later are kept without a word of ours, entries of an older
+// record is an entry as it is written. A gob identifies fields by their names, here
+// and in memory.Draft, memory.RequestMessage and store.Exchange: those names must
+// stay. A field that is added is kept without further code; entries of an older
 // version can still be read, and an older version reads ours.
 type record struct {
 	Tenant, Session string

@@ -104,11 +104,11 @@ func (j *Journal) Replay(ctx context.Context, scope store.Scope, session string)
 // what can be read already.
 func (j *Journal) replay(ctx context.Context, q *queue, reader bool) error {
 	select {
-	case q.turn <- struct{}{}:
+	case q.replaying <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-q.turn }()
+	defer func() { <-q.replaying }()
 	var after int64
 	if reader {
 		after = q.visible

@@ -86,7 +86,7 @@ func (u *understanding) refuse(status int) {
 	u.status = status
 }
 
-// withMeaning has sessions be searched by meaning, too.
+// withMeaning has sessions be searched by semantic similarity, too.
 func withMeaning(o *gateway.Options) {
 	small(o)
 	o.Embedder = routerEmbedder("test/understanding", 3)
@@ -206,7 +206,7 @@ func TestARouterThatRefusesEmbeddingsDoesNotStandInTheWay(t *testing.T) {
 		t.Errorf("counted %v degraded searches", n)
 	}
 	log := s.logged()
-	if n := strings.Count(log, "could not be searched by meaning"); n < 10 {
+	if n := strings.Count(log, "could not be searched by semantic similarity"); n < 10 {
 		t.Errorf("%d lines in the log", n)
 	}
 	for _, secret := range []string{"Marianne", "my boat", router, `"s"`} {
