@@ -30,7 +30,8 @@ type Completed struct {
 }
 
 // Draft returns the exchange to save: the new messages and the reply. save is false
-// where the reply failed, or where the router broke it off.
+// where the reply failed, where the router broke it off, or where it was too large to
+// keep.
 func (c *Completed) Draft() (d Draft, save bool) {
 	reply := c.Reply
 	finished := reply.Finish != "" && reply.Message != nil && !reply.Truncated
