@@ -91,7 +91,7 @@ func TestFilesFromTheCommandLine(t *testing.T) {
 	if n := s.get(acme, "/files").get("data.#").Int(); n != 2 {
 		t.Errorf("%d files are left", n)
 	}
-	if _, told, status := s.files(dir, nil, "reindex"); status != 0 || !strings.Contains(told, "0 files re-embedded, 0 chunks; 2 were up to date") {
+	if _, told, status := s.files(dir, nil, "reindex"); status != 0 || !strings.Contains(told, "0 files re-embedded, 0 chunks; 2 already up to date") {
 		t.Errorf("status %d: %s", status, told)
 	}
 	for name, c := range map[string]struct{ env, want string }{

@@ -186,7 +186,7 @@ func reindexFilesCommand(t *filesTask, fl flags) error {
 	failed := b.failures(t)
 	summary := fmt.Sprintf("%s re-embedded, %s", english.Plural(int(files.Load()), "file", ""), english.Plural(int(chunks.Load()), "chunk", ""))
 	if current := len(ids) - int(files.Load()) - failed; current > 0 {
-		summary += fmt.Sprintf("; %d were up to date", current)
+		summary += fmt.Sprintf("; %d already up to date", current)
 	}
 	if failed > 0 {
 		return fmt.Errorf("%s, %d failed", summary, failed)
