@@ -1,10 +1,8 @@
-// Package caddymodule builds Backstory into Caddy: the App, which holds what
-// requests and reloads share (the store, keys, plans, the embedder), the
-// handler in front of reverse_proxy, and their Caddyfile syntax.
-//
-// A request enters in Handler.ServeHTTP. The packages below decide what goes
-// into the prompt and what is kept; here they are given the request, the store
-// and the router, and their errors become replies.
+// Package caddymodule is Backstory as Caddy modules: the App, which holds what
+// requests and reloads share, the handlers, their Caddyfile syntax, the stores and
+// embedders as guest modules, and the registration of the admin API and of the
+// commands. What a client sees is decided in package gateway, to which the handler
+// hands each request together with the way to the model router.
 package caddymodule
 
 import (

@@ -42,7 +42,6 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 
 // ServeHTTP answers the request, errors included.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
-	logRequestID(r)
 	h.app.gateway.Serve(w, r, router{next})
 	return nil
 }
@@ -89,12 +88,14 @@ func logRequestID(r *http.Request) {
 
 // logStats adds to the access log what the gateway knows of a request.
 func logStats(r *http.Request, s *gateway.Stats) {
+	fields := logFields(r)
+	fields.Set(zap.String("request_id", s.RequestID))
 	if s.RouterRequestID != "" {
-		logFields(r).Set(zap.String("router_request_id", s.RouterRequestID))
+		fields.Set(zap.String("router_request_id", s.RouterRequestID))
 	}
 	if server, ok := r.Context().Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok && server.Logs != nil {
 		// One field, written only where the request is logged.
-		logFields(r).Add(zap.Object("backstory", s))
+		fields.Add(zap.Object("backstory", s))
 	}
 }
 

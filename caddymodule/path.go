@@ -28,7 +28,7 @@ func escapedPath(r *http.Request) string {
 	if !ok {
 		return gateway.EscapedPath(r.URL)
 	}
-	if !dotted.MatchString(original.URL.Path) && original.URL.RawPath == "" {
+	if original.URL.RawPath == "" && !strings.Contains(original.URL.Path, "/sessions/.") {
 		// Every escape is one that the path needs, which no slash or dot does:
 		// nothing is lost.
 		return gateway.EscapedPath(r.URL)

@@ -25,11 +25,7 @@ type assembled struct {
 // assemble has package prompt decide what goes into the prompt, and brings it what
 // that takes. via gives the way to the router, which most requests don't need.
 func (ca *chatAPI) assemble(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
-	p := &assembled{}
-	p.edit.IncludeUsage = req.month != 0 && req.chat.Stream && !req.chat.IncludeUsage
-	if !req.remembers() && !l.searches(req) {
-		return p, nil
-	}
+	p := &assembled{edit: req.edit()}
 	var rag openai.RAGMetadata
 	var search sync.WaitGroup
 	var failed error

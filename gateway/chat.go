@@ -52,6 +52,9 @@ func (ca *chatAPI) chat(c call) error {
 	if err != nil {
 		return err
 	}
+	if !req.remembers() && !session.searches(req) { // nothing to add, and nothing to keep
+		return ca.send(&c, &exchange{ca, &w.stats, req, session, &reconciled{}, &assembled{edit: req.edit()}})
+	}
 	history, err := ca.reconcile(ctx, req, session)
 	if err != nil {
 		return err
@@ -61,16 +64,20 @@ func (ca *chatAPI) chat(c call) error {
 	if err != nil {
 		return err
 	}
-	if req.preview {
-		return ca.answerPreview(w, req, session, history, prompt)
+	return ca.send(&c, &exchange{ca, &w.stats, req, session, history, prompt})
+}
+
+// send sends what was assembled upstream, unless it is to be previewed.
+func (ca *chatAPI) send(c *call, x *exchange) error {
+	if x.req.preview {
+		return ca.answerPreview(c.w, x)
 	}
-	upstream.SetBody(r, req.chat.Upstream(prompt.edit))
-	if prompt.meta == nil && req.month == 0 {
-		// Nothing to add and nothing to keep: the reply is the router's.
-		w.stats.Begin(stats.Router)
-		return upstream.Call(c.router, w, r)
+	upstream.SetBody(c.r, x.req.chat.Upstream(x.prompt.edit))
+	if x.prompt.meta == nil && x.req.month == 0 { // the reply is the router's
+		c.w.stats.Begin(stats.Router)
+		return upstream.Call(c.router, c.w, c.r)
 	}
-	return ca.forward(w, r, c.router, prompt.meta, &exchange{ca, &w.stats, req, session, history, prompt})
+	return ca.forward(c.w, c.r, c.router, x)
 }
 
 // request is a chat request, read and checked.
@@ -112,6 +119,11 @@ func (ca *chatAPI) parse(c *call) (*request, error) {
 		req.month = thisMonth()
 	}
 	return req, nil
+}
+
+// edit is what is changed of any request.
+func (r *request) edit() openai.Edit {
+	return openai.Edit{IncludeUsage: r.month != 0 && r.chat.Stream && !r.chat.IncludeUsage}
 }
 
 // remembers reports whether the request has a session.

@@ -23,16 +23,15 @@ import (
 const maxHeld = 32 << 20
 
 // forward calls the router and reads the reply on its way to the client: what was
-// said is committed before the client sees the end. meta is added to the reply;
-// nil: nothing is.
-func (ca *chatAPI) forward(w *replyWriter, r *http.Request, router http.Handler, meta *openai.Metadata, x *exchange) (err error) {
+// said is committed before the client sees the end.
+func (ca *chatAPI) forward(w *replyWriter, r *http.Request, router http.Handler, x *exchange) (err error) {
 	// Go's transport then asks for gzip itself, and unpacks it: the reply has
 	// to be read.
 	r.Header.Del("Accept-Encoding")
 	reply := &tee{
 		Writer:   upstream.Writer{ResponseWriter: w},
 		exchange: x,
-		meta:     meta,
+		meta:     x.prompt.meta,
 		ctx:      r.Context(),
 	}
 	ca.shared.replies.Store(reply, nil)

@@ -48,7 +48,8 @@ type previewed struct {
 
 // answerPreview answers with the messages as they would be sent, and where they
 // come from.
-func (ca *chatAPI) answerPreview(w http.ResponseWriter, req *request, l *loaded, h *reconciled, a *assembled) error {
+func (ca *chatAPI) answerPreview(w http.ResponseWriter, x *exchange) error {
+	req, h, a := x.req, x.history, x.prompt
 	p := previewed{
 		preview: preview{
 			Object:   "chat.completion.preview",
@@ -67,7 +68,7 @@ func (ca *chatAPI) answerPreview(w http.ResponseWriter, req *request, l *loaded,
 	if h.older {
 		// Those that nobody had to read, since they are too old to fit, are told
 		// of together.
-		p.leaveOut(part{Kind: "history", Tokens: p.model.Raise(int(l.Tail[0].Offset))})
+		p.leaveOut(part{Kind: "history", Tokens: p.model.Raise(int(x.loaded.Tail[0].Offset))})
 	}
 	p.inPlace()
 	p.quotes()

@@ -25,9 +25,6 @@ type reconciled struct {
 // a long session resends the beginning: where the end doesn't show all that is
 // resent, the beginning is read too.
 func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*reconciled, error) {
-	if !req.remembers() && !l.searches(req) {
-		return &reconciled{}, nil
-	}
 	said, now := memory.Conversation(req.chat.Messages), time.Now()
 	h := &reconciled{Reconciliation: memory.Reconcile(l.Tail, said, req.retried, now), said: said, older: hasOlder(l.Tail, l.asked)}
 	if n := len(said); n > 0 {

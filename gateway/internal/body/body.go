@@ -89,15 +89,15 @@ type Client struct {
 	ended   atomic.Bool
 }
 
-// Guard puts a Client in the place of a request's body, where it has one. release
-// is its Release.
-func Guard(w http.ResponseWriter, r *http.Request) (release func()) {
+// Guard puts a Client in the place of a request's body, where it has one; else it
+// returns nil, of which Release does nothing.
+func Guard(r *http.Request) *Client {
 	if r.Body == nil || r.Body == http.NoBody {
-		return func() {}
+		return nil
 	}
 	b := &Client{body: r.Body}
 	r.Body = b
-	return func() { b.Release(w) }
+	return b
 }
 
 func (b *Client) Read(p []byte) (int, error) {
@@ -129,6 +129,9 @@ const lastRead = 500 * time.Millisecond
 // keep that to the request. On HTTP/1 it is the connection's, which is closed after
 // the reply. Without the deadline, net/http would wait for the Read itself.
 func (b *Client) Release(w http.ResponseWriter) {
+	if b == nil {
+		return
+	}
 	b.ended.Store(true)
 	if b.reading.TryLock() {
 		b.reading.Unlock()
