@@ -42,8 +42,8 @@ type chatAPI struct {
 //
 // A preview ends behind assemble.
 func (ca *chatAPI) chat(c call) error {
-	w, r, ctx := c.w, c.r, c.r.Context()
-	req, err := ca.parse(&c)
+	w, r, router, ctx := c.w, c.r, c.router, c.r.Context()
+	req, err := ca.parse(c)
 	if err != nil {
 		// The request counts all the same, and its headers say so.
 		return errors.Join(ca.gate.count(w, r, c.who), err)
@@ -53,22 +53,22 @@ func (ca *chatAPI) chat(c call) error {
 		return err
 	}
 	if !req.remembers() && !session.searches(req) { // nothing to add, and nothing to keep
-		return ca.send(&c, &exchange{ca, &w.stats, req, session, &reconciled{}, &assembled{edit: req.edit()}})
+		return ca.send(c, &exchange{ca, &w.stats, req, session, &reconciled{}, &assembled{edit: req.edit()}})
 	}
 	history, err := ca.reconcile(ctx, req, session)
 	if err != nil {
 		return err
 	}
-	via := sync.OnceValue(func() *upstream.Caller { return upstream.New(r, c.router) })
+	via := sync.OnceValue(func() *upstream.Caller { return upstream.New(r, router) })
 	prompt, err := ca.assemble(ctx, via, &w.stats, req, session, history)
 	if err != nil {
 		return err
 	}
-	return ca.send(&c, &exchange{ca, &w.stats, req, session, history, prompt})
+	return ca.send(c, &exchange{ca, &w.stats, req, session, history, prompt})
 }
 
 // send sends what was assembled upstream, unless it is to be previewed.
-func (ca *chatAPI) send(c *call, x *exchange) error {
+func (ca *chatAPI) send(c call, x *exchange) error {
 	if x.req.preview {
 		return ca.answerPreview(c.w, x)
 	}
@@ -94,7 +94,7 @@ type request struct {
 }
 
 // parse reads and checks a request.
-func (ca *chatAPI) parse(c *call) (*request, error) {
+func (ca *chatAPI) parse(c call) (*request, error) {
 	w, r, who, ext := c.w, c.r, c.who, c.extension
 	body, err := body.Read(w, r, ca.options.MaxBody)
 	if err != nil {
