@@ -24,18 +24,23 @@ type Ranking interface {
 	Matches(yield func(recall.Hit) bool)
 }
 
+// SearchPays reports whether there is a budget for quotes that is worth filling:
+// without one nobody need search the session.
+func (a *Allocation) SearchPays() bool { return a.packed() >= least }
+
+// packed is the budget of Pack. Stored counts are by o200k_base; that for quotes is
+// in tokens of the model. A quarter more is asked for than may fit: a message took
+// more than a quote of it takes.
+func (a *Allocation) packed() int {
+	const sample = 1 << 10
+	return (a.Quotes - quoteOverhead) * 5 / 4 * sample / a.in.Model.Raise(sample)
+}
+
 // Pack chooses the pieces of older messages that are worth reading, best first, by
 // what they are estimated to take: a little of the budget goes to the user's
 // pinned instructions, the rest to what matches.
 func (a *Allocation) Pack(r Ranking) []recall.Hit {
-	// Stored counts are by o200k_base; the budget is in tokens of the model. A
-	// quarter more is asked for than may fit: a message took more than a quote
-	// of it takes.
-	const sample = 1 << 10
-	budget := (a.Quotes - quoteOverhead) * 5 / 4 * sample / a.in.Model.Raise(sample)
-	if budget <= 0 {
-		return nil
-	}
+	budget := a.packed()
 	p := &packing{left: budget, taken: map[piece]bool{}, days: map[int64]bool{recall.NoDay: true}}
 	room := min(pinnedTokens, int(pinnedShare*float64(budget)))
 	for _, h := range r.Pinned() {
@@ -45,6 +50,9 @@ func (a *Allocation) Pack(r Ranking) []recall.Hit {
 		if h.Tokens <= room && p.take(h) {
 			room -= h.Tokens
 		}
+	}
+	if p.full() {
+		return p.hits
 	}
 	misses := 0
 	r.Matches(func(h recall.Hit) bool {

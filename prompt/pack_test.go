@@ -53,6 +53,16 @@ func TestPackFillsTheBudget(t *testing.T) {
 	}
 }
 
+func TestABudgetThatIsNotWorthFillingHoldsNothing(t *testing.T) {
+	x := recall.New(prompt.Pinned)
+	x.Add(recall.Message{Seq: 1, Role: "user", Text: "bread", Tokens: 3})
+	for quotes, want := range map[int]int{37: 0, 42: 0, 43: 1} { // 36 frame the quotes
+		if hits := pack(x, "bread", quotes); len(hits) != want {
+			t.Errorf("%d tokens hold %+v", quotes, hits)
+		}
+	}
+}
+
 func TestPinnedInstructionsTakeALittleOfTheBudget(t *testing.T) {
 	var texts []string
 	for i := range 100 {
