@@ -51,7 +51,7 @@ func (ca *chatAPI) quotes(ctx context.Context, via func() *upstream.Caller, st *
 // recall searches the session.
 func (ca *chatAPI) recall(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled, a *prompt.Allocation) ([]store.MessageRef, error) {
 	user := req.chat.LastUser()
-	if user < 0 { // nowhere to quote anything
+	if user < 0 || !a.SearchPays() { // nowhere to quote anything, or no room for it
 		return nil, nil
 	}
 	query := recall.Query{Text: req.chat.Messages[user].Text(), Now: time.Now(), Before: h.before(a.First, l.Tail)}

@@ -177,6 +177,22 @@ func TestMessagesAreRecalledByMeaning(t *testing.T) {
 	}
 }
 
+func TestNothingIsSearchedForWhereNothingCanBeQuoted(t *testing.T) {
+	t.Parallel()
+	upstream, u := newFake(t), new(understanding)
+	upstream.other = u.ServeHTTP
+	s := start(t, options{upstream: upstream.URL, adjust: func(o *gateway.Options) {
+		withMeaning(o)
+		o.Context.MaxAddedTokens = 30 // less than what frames quotes
+	}})
+	for range 4 {
+		s.chat(acme, strings.Repeat("nothing much ", 30), `"sessionId":"s"`)
+	}
+	if questions, exchanges, calls := u.take(); calls != 0 {
+		t.Errorf("%d questions and %d exchanges were embedded", len(questions), len(exchanges))
+	}
+}
+
 func TestFilesAndMemoryShareTheQuestionsEmbedding(t *testing.T) {
 	t.Parallel()
 	upstream, u := newFake(t), new(understanding)
