@@ -60,7 +60,7 @@ func (sa *SessionsAPI) importMessages(c call) error {
 	}
 	seqs, err := sa.shared.Import(r.Context(), store.Import{
 		Scope: who.scope, Session: id, Exchanges: exchanges,
-		Mark: gathered.Mark, TTL: time.Duration(who.plan.SessionsTTL),
+		Mark: gathered.Mark, TTL: who.plan.SessionsTTL,
 	})
 	switch {
 	case errors.Is(err, store.ErrDeleted):

@@ -139,7 +139,7 @@ func replyTo(ctx context.Context, err error) *openai.Error {
 	return openai.StatusError(http.StatusInternalServerError, "The server had an error while processing your request.")
 }
 
-// statusMessage says what a status that the next handler gave means here.
+// statusMessage says what a status that the router's handler gave means here.
 func statusMessage(status int) string {
 	switch status {
 	case http.StatusBadGateway:

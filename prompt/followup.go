@@ -8,8 +8,8 @@ import (
 )
 
 // followUpHalves is how many words that matter a message has at most that
-// follows up on what was said last, in halves. One question in thirty about long conversations
-// has so few.
+// follows up on what was said last, in halves. One question in thirty about long
+// conversations has so few.
 const followUpHalves = 5
 
 // maxFollowUp is the length, in bytes, beyond which a message says enough by

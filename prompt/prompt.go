@@ -2,7 +2,7 @@
 // place, which older messages and which chunks of files are quoted, in what order,
 // and what each of them may take. Whoever looks for a rule finds it here:
 //
-//   - allocate.go: how the budget is divided;
+//   - allocate.go: how the budget is allocated;
 //   - history.go: where the exchanges in place begin;
 //   - pack.go: which of the messages that a search found are worth reading;
 //   - followup.go: when a message is about what was said last;

@@ -51,7 +51,7 @@ func whose(r *http.Request) (scope store.Scope, session string, err error) {
 	return scope, session, nil
 }
 
-// adminOpenAI makes an error of the clients' API one of the admin API.
+// fromOpenAI makes an error of the clients' API one of the admin API.
 func fromOpenAI(err error) error {
 	var told *openai.Error
 	if errors.As(err, &told) {
