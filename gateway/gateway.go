@@ -3,7 +3,7 @@
 // It knows no web server: Gateway.Serve is given each request together with the
 // http.Handler that leads to the router.
 //
-// A chat request's way is told in chat.go. What goes into a prompt is decided in
+// Every path is a line of routes.go. A chat request's way is told in chat.go. What goes into a prompt is decided in
 // package prompt; what of a session a request carries, in package memory; what
 // files say, in package knowledge.
 package gateway

@@ -46,8 +46,9 @@ const (
 	DefaultPage = 20
 )
 
-// SessionsAPI is the API of a caller's own sessions, and of any for operators. The
-// errors of its methods are *openai.Error, or the store's.
+// SessionsAPI is the API of a caller's own sessions. Its exported methods are for
+// the admin API, which names the tenant itself; their errors are *openai.Error, or
+// the store's.
 type SessionsAPI struct {
 	options *Options
 	gate    *gate
@@ -57,22 +58,19 @@ type SessionsAPI struct {
 
 func (sa *SessionsAPI) list(c call) error { return sa.List(c.w, c.r, c.who.scope) }
 
-func (sa *SessionsAPI) describe(c call) error {
+func (sa *SessionsAPI) describe(c call) error { return sa.read(c, sa.Describe) }
+
+func (sa *SessionsAPI) messages(c call) error { return sa.read(c, sa.Messages) }
+
+func (sa *SessionsAPI) delete(c call) error { return sa.Delete(c.w, c.r, c.who.scope, c.id()) }
+
+// read answers with what is stored of a session, with what the journal still had
+// of it.
+func (sa *SessionsAPI) read(c call, answer func(http.ResponseWriter, *http.Request, store.Scope, string) error) error {
 	if err := sa.shared.catchUp(c.r.Context(), c.who.scope, c.id()); err != nil {
 		return err
 	}
-	return sa.Describe(c.w, c.r, c.who.scope, c.id())
-}
-
-func (sa *SessionsAPI) messages(c call) error {
-	if err := sa.shared.catchUp(c.r.Context(), c.who.scope, c.id()); err != nil {
-		return err
-	}
-	return sa.Messages(c.w, c.r, c.who.scope, c.id())
-}
-
-func (sa *SessionsAPI) delete(c call) error {
-	return sa.Delete(c.w, c.r, c.who.scope, c.id())
+	return answer(c.w, c.r, c.who.scope, c.id())
 }
 
 func noSuchSession(err error) error {

@@ -1,5 +1,11 @@
 package prompt
 
+import (
+	"slices"
+
+	"github.com/backstory-proxy/backstory/memory/recall"
+)
+
 // Allocation is how the tokens that may be added are allocated.
 type Allocation struct {
 	First   int // the index of the oldest exchange in place
@@ -53,6 +59,44 @@ func (a *Allocation) place(spare int) {
 	if a.recalls {
 		a.Quotes = max(0, a.share-a.History)
 	}
+}
+
+// fill gives the newest exchanges what quotes leave of their share, and returns
+// the quotes less those of messages which the model is told anyway.
+func (a *Allocation) fill(quotes []Quote) []Quote {
+	if a.Quotes == 0 && !a.in.Continues {
+		return nil
+	}
+	quotes = slices.DeleteFunc(slices.Clone(quotes), func(q Quote) bool { return q.Carried })
+	quotes = a.withoutPlaced(quotes)
+	bytes := 0
+	for i := range quotes {
+		bytes += quotes[i].To - quotes[i].From
+	}
+	if bytes > 4*a.Quotes { // they hardly leave anything: that isn't worth counting
+		return quotes
+	}
+	size := quoteTokens(quotes, a.in.Model.Count)
+	if size >= a.Quotes {
+		return quotes
+	}
+	a.place(a.History + a.Quotes - size)
+	return a.withoutPlaced(quotes)
+}
+
+// withoutPlaced takes out the quotes of messages that stand in place. It changes
+// the list that it is given.
+func (a *Allocation) withoutPlaced(quotes []Quote) []Quote {
+	if len(quotes) == 0 || a.in.Messages == nil {
+		return quotes
+	}
+	placed := make(map[recall.Ref]bool)
+	for i := a.First; i < len(a.in.Earlier); i++ {
+		for _, ref := range a.in.Messages(i) {
+			placed[ref] = true
+		}
+	}
+	return slices.DeleteFunc(quotes, func(q Quote) bool { return placed[recall.Ref{Seq: q.Seq, N: q.N}] })
 }
 
 // tail is what the newest exchanges get of the history's share where older ones

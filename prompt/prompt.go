@@ -7,7 +7,11 @@
 //   - pack.go: which of the messages that a search found are worth reading;
 //   - followup.go: when a message is about what was said last;
 //   - pinned.go: which messages are instructions that always hold;
-//   - quote.go, chunk.go: what of those fits, and how it is quoted.
+//   - quote.go, chunk.go, stitch.go: what of those fits, and how it is quoted;
+//   - count.go: what messages and requests take.
+//
+// A share of the budget for quotes is enforced twice: by estimates in Pack, so that
+// others get the room, and exactly in Make.
 //
 // It is pure: all that it weighs comes in with Input, and the Plan comes out.
 // Between Allocate and Make the caller searches and reads what was allocated for.
@@ -15,7 +19,6 @@ package prompt
 
 import (
 	"math"
-	"slices"
 
 	"github.com/backstory-proxy/backstory/memory/recall"
 )
@@ -126,42 +129,4 @@ func (a Allocation) Make(quotes []Quote, chunks []Chunk) Plan {
 	p.Tokens = a.in.Request + p.HistoryTokens + p.QuoteTokens + p.ChunkTokens
 	p.Truncated = a.in.Older || p.First > 0 || len(p.Chunks) < len(chunks)
 	return p
-}
-
-// fill gives the newest exchanges what quotes leave of their share, and returns
-// the quotes less those of messages which the model is told anyway.
-func (a *Allocation) fill(quotes []Quote) []Quote {
-	if a.Quotes == 0 && !a.in.Continues {
-		return nil
-	}
-	quotes = slices.DeleteFunc(slices.Clone(quotes), func(q Quote) bool { return q.Carried })
-	quotes = a.withoutPlaced(quotes)
-	bytes := 0
-	for i := range quotes {
-		bytes += quotes[i].To - quotes[i].From
-	}
-	if bytes > 4*a.Quotes { // they hardly leave anything: that isn't worth counting
-		return quotes
-	}
-	size := quoteTokens(quotes, a.in.Model.Count)
-	if size >= a.Quotes {
-		return quotes
-	}
-	a.place(a.History + a.Quotes - size)
-	return a.withoutPlaced(quotes)
-}
-
-// withoutPlaced takes out the quotes of messages that stand in place. It changes
-// the list that it is given.
-func (a *Allocation) withoutPlaced(quotes []Quote) []Quote {
-	if len(quotes) == 0 || a.in.Messages == nil {
-		return quotes
-	}
-	placed := make(map[recall.Ref]bool)
-	for i := a.First; i < len(a.in.Earlier); i++ {
-		for _, ref := range a.in.Messages(i) {
-			placed[ref] = true
-		}
-	}
-	return slices.DeleteFunc(quotes, func(q Quote) bool { return placed[recall.Ref{Seq: q.Seq, N: q.N}] })
 }

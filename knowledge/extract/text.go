@@ -180,28 +180,6 @@ func decoder(name string, content []byte) io.Reader {
 	return transform.NewReader(r, e.NewDecoder())
 }
 
-// sniffText is the format of a text that needs work: to be decoded, parsed or
-// both.
-func sniffText(name string, content []byte, encoding string) *format {
-	first := make([]byte, headLength)
-	n, _ := io.ReadFull(decoder(encoding, content[:min(len(content), 2*headLength)]), first)
-	switch typeOfText(name, head(first[:n])) {
-	case asHTML:
-		return &format{"HTML page", "x/net/html", func(o *output, content []byte) error { return readHTML(o, content, encoding) }}
-	case asXML:
-		return &format{"XML document", "encoding/xml", func(o *output, content []byte) error { return readXML(o, content, encoding) }}
-	case asCSV:
-		return &format{"table (CSV)", "encoding/csv", func(o *output, content []byte) error {
-			return readCSV(o, decoder(encoding, content))
-		}}
-	case asJSON:
-		return &format{"JSON document", "encoding/json", func(o *output, content []byte) error { return readJSON(o, name, content, encoding) }}
-	}
-	return &format{text.name, encoding, func(o *output, content []byte) error {
-		return emitText(o, style(name), decoder(encoding, content))
-	}}
-}
-
 // textStep is how much of a plain text goes into a block, bytes.
 const textStep = 1 << 20
 
