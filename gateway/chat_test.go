@@ -210,6 +210,23 @@ func TestAClientThatResendsItsHistoryGetsNothingTwice(t *testing.T) {
 	}
 }
 
+func TestARequestThatIsRefusedCounts(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{upstream: newFake(t).URL})
+	for i, r := range []reply{
+		s.post(tiny, "/chat/completions", "{"),
+		s.post(tiny, "/chat/completions/preview", "{"),
+		s.post(tiny, "/sessions/s/messages", "{"),
+		s.post(tiny, "/chat/completions", chatBody("hi", ""), "X-Backstory-Use-RAG", "perhaps"),
+		s.post(tiny, "/sessions/s/messages", `{"messages":[]}`, "X-Backstory-Use-RAG", "perhaps"),
+		s.post(tiny, "/embeddings", "{}", "X-Backstory-Use-RAG", "perhaps"),
+	} {
+		if got, want := r.header.Get("x-ratelimit-remaining-requests"), strconv.Itoa(9-i); r.status != http.StatusBadRequest || got != want {
+			t.Errorf("request %d: status %d, remaining %s, want %s: %s", i+1, r.status, got, want, r.body)
+		}
+	}
+}
+
 func TestTenantsNeverSeeEachOther(t *testing.T) {
 	t.Parallel()
 	upstream := newFake(t)
