@@ -8,21 +8,7 @@ import (
 
 // Ranking is the result of a search. It refers to the Index, which must not change
 // while the Ranking is in use.
-type Ranking struct {
-	s    *search
-	best float64 // the best score
-}
-
-// rank ends a search.
-func (s *search) rank() *Ranking {
-	r := &Ranking{s: s}
-	for p, score := range s.scores {
-		if score > r.best && s.x.chunks[p].flags&flagRemoved == 0 {
-			r.best = score
-		}
-	}
-	return r
-}
+type Ranking struct{ s *search }
 
 // Pinned returns the pinned chunks: those that match, best first, and then the
 // others, newest first.
@@ -54,14 +40,10 @@ func (r *Ranking) Matches(yield func(Hit) bool) {
 
 func (r *Ranking) hit(p int) Hit {
 	pc, m := &r.s.x.chunks[p], r.s.message(p)
-	h := Hit{
+	return Hit{
 		Ref: m.ref(), From: int(pc.from), To: int(pc.to), Day: m.day(), Tokens: r.s.tokens(p),
-		Pinned: pc.flags&flagPinned != 0,
+		Pinned: pc.flags&flagPinned != 0, Score: r.s.scores[p],
 	}
-	if r.best > 0 {
-		h.Score = r.s.scores[p] / r.best
-	}
-	return h
 }
 
 // quoteMarkTokens is what the marks around a quoted part of a message take.

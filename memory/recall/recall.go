@@ -64,6 +64,6 @@ type Hit struct {
 	From, To int     // bytes of the text; all of it if it is short
 	Day      int64   // when it was said, in days since 1970; NoDay: unknown
 	Pinned   bool    // it holds a pinned instruction
-	Score    float64 // 1 for the best match; 0 for none
+	Score    float64 // how well it matches, compared with others of its Ranking; 0: not at all
 	Tokens   int     // what quoting it takes; an estimate for a chunk of a long message
 }

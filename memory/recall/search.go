@@ -63,7 +63,7 @@ func (x *Index) Search(q Query) *Ranking {
 	s.addDates()
 	s.rerank()
 	s.fuseSemantic()
-	return s.rank()
+	return &Ranking{s}
 }
 
 // before returns the number of chunks of the messages ahead of one. The zero Ref
