@@ -164,7 +164,7 @@ func (g *Gateway) routeOf(w *replyWriter, r *http.Request) *route {
 		if cut {
 			decoded += "/"
 		}
-		if decoded == was.Path && strings.HasPrefix(escaped, "/") && !hasDots(decoded) {
+		if decoded == was.Path && (escaped == "" || escaped[0] == '/') && !hasDots(decoded) {
 			return passedOn
 		}
 		// By its escapes it says one thing to us, and another to the router.
@@ -272,7 +272,11 @@ func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
 }
 
 func noSuchPath(r *http.Request) error {
-	return openai.StatusError(http.StatusNotFound, "Unknown request URL: %s %s.", r.Method, r.URL.Path)
+	path := r.URL.Path
+	if r.URL.RawPath != "" { // decoded, it might look like one that there is
+		path = r.URL.RawPath
+	}
+	return openai.StatusError(http.StatusNotFound, "Unknown request URL: %s %s.", r.Method, path)
 }
 
 // Interface guards

@@ -54,7 +54,10 @@ func whose(r *http.Request) (scope store.Scope, session string, err error) {
 // fromOpenAI makes an error of the clients' API one of the admin API.
 func fromOpenAI(err error) error {
 	var told *openai.Error
-	if errors.As(err, &told) {
+	switch {
+	case errors.As(err, &told) && told.Status == http.StatusNotFound:
+		return errorf(told.Status, "the tenant has no such session")
+	case told != nil:
 		return errorf(told.Status, "%s", told.Message)
 	}
 	return err

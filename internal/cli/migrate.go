@@ -33,8 +33,9 @@ and vectors. Then reads both stores and compares them, by counts and SHA-256.
 
 First stop the proxies that use either store, or point them to another one, and
 let them finish saving: changes made meanwhile are not copied, or are reported as
-differences. The source stays as it is, except that opening a store cleans up
-uploads and deletions that were interrupted.
+differences. The source keeps all that it holds. Opening a store cleans up uploads
+and deletions that were interrupted, and brings a SQLite file up to date, after
+which an older version refuses it.
 
 A store is one of
   sqlite:<path>
