@@ -349,11 +349,12 @@ func TestAReplyThatBreaksOffIsAnErrorAndNotSaved(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", "1000")
 		_, _ = io.WriteString(w, jsonReply("half")[:100])
+		_ = http.NewResponseController(w).Flush() // else the router wouldn't have answered at all
 		panic(http.ErrAbortHandler)
 	})
 	s := start(t, options{upstream: upstream.URL})
 	r := s.post(acme, "/chat/completions", chatBody("hi", `"sessionId":"s"`))
-	if r.status != http.StatusBadGateway || r.get("error.message").Str == "" {
+	if r.status != http.StatusBadGateway || r.get("error.message").Str != "The model router's reply broke off." {
 		t.Errorf("status %d: %s", r.status, r.body)
 	}
 	if r := s.get(acme, "/sessions/s"); r.status != http.StatusNotFound {
