@@ -65,9 +65,6 @@ func (n router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var handler caddyhttp.HandlerError
 	if errors.As(err, &handler) {
 		failure.Status = handler.StatusCode
-		if handler.Err != nil {
-			failure.Err = handler.Err
-		}
 	}
 	gateway.Fail(w, failure)
 }

@@ -53,7 +53,7 @@ func (ca *chatAPI) chat(c call) error {
 		return err
 	}
 	if !req.remembers() && !session.searches(req) { // nothing to add, and nothing to keep
-		return ca.send(c, &exchange{ca, &w.stats, req, session, &reconciled{}, &assembled{edit: req.edit()}})
+		return ca.send(c, &exchange{ca, &w.stats, req, session.Mark, &reconciled{}, &assembled{edit: req.edit()}})
 	}
 	history, err := ca.reconcile(ctx, req, session)
 	if err != nil {
@@ -64,7 +64,7 @@ func (ca *chatAPI) chat(c call) error {
 	if err != nil {
 		return err
 	}
-	return ca.send(c, &exchange{ca, &w.stats, req, session, history, prompt})
+	return ca.send(c, &exchange{ca, &w.stats, req, session.Mark, history, prompt})
 }
 
 // send sends what was assembled upstream, unless it is to be previewed.

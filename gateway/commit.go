@@ -30,7 +30,7 @@ type exchange struct {
 	api     *chatAPI
 	stats   *Stats
 	req     *request
-	loaded  *loaded
+	mark    store.Mark
 	history *reconciled
 	prompt  *assembled
 }
@@ -74,7 +74,7 @@ func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) e
 		return nil
 	}
 	return x.api.shared.keep(context.WithoutCancel(ctx), journal.Entry{
-		Scope: x.req.caller.scope, Session: x.req.chat.SessionID, Draft: d, Mark: x.loaded.Mark,
+		Scope: x.req.caller.scope, Session: x.req.chat.SessionID, Draft: d, Mark: x.mark,
 		Usage: x.used(reply), TTL: x.req.caller.plan.SessionsTTL,
 	})
 }

@@ -65,10 +65,10 @@ func (ca *chatAPI) answerPreview(w http.ResponseWriter, x *exchange) error {
 	}
 	leading := req.chat.LeadingSystem()
 	p.own("system", 0, leading)
-	if h.older {
+	if h.unread > 0 {
 		// Those that nobody had to read, since they are too old to fit, are told
 		// of together.
-		p.leaveOut(part{Kind: "history", Tokens: p.model.Raise(int(x.loaded.Tail[0].Offset))})
+		p.leaveOut(part{Kind: "history", Tokens: p.model.Raise(int(h.unread))})
 	}
 	p.inPlace()
 	p.quotes()

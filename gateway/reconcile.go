@@ -13,8 +13,9 @@ import (
 // stored.
 type reconciled struct {
 	memory.Reconciliation
-	said  []memory.RequestMessage
-	older bool // the session goes back beyond what was read
+	said []memory.RequestMessage
+	// unread is how many tokens of the session are older than what was read of it.
+	unread int64
 	// continues says that the request brings the results of tools to an exchange
 	// under way. It is given what that one was given; no new search is made.
 	continues bool
@@ -26,11 +27,14 @@ type reconciled struct {
 // resent, the beginning is read too.
 func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*reconciled, error) {
 	said, now := memory.Conversation(req.chat.Messages), time.Now()
-	h := &reconciled{Reconciliation: memory.Reconcile(l.Tail, said, req.retried, now), said: said, older: hasOlder(l.Tail, l.asked)}
+	h := &reconciled{Reconciliation: memory.Reconcile(l.Tail, said, req.retried, now), said: said}
+	if hasOlder(l.Tail, l.asked) {
+		h.unread = l.Tail[0].Offset
+	}
 	if n := len(said); n > 0 {
 		h.continues = req.chat.Messages[said[n-1].Index].ToolResult()
 	}
-	if h.Unmatched == 0 || !h.older {
+	if h.Unmatched == 0 || h.unread == 0 {
 		return h, nil
 	}
 	head, err := ca.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, 0, h.Unmatched, store.Ascending)
@@ -42,7 +46,7 @@ func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*rec
 	}
 	var found bool
 	if h.Reconciliation, found = h.WithHead(head, l.Tail, said, now); found {
-		h.older = false
+		h.unread = 0
 	}
 	return h, nil
 }
