@@ -65,7 +65,6 @@ type App struct {
 
 	opener   StoreOpener
 	embedder embed.Embedder
-	options  gateway.Options
 	gateway  *gateway.Gateway
 	shared   *gateway.Shared // nil until Start has opened it
 	logger   *zap.Logger
@@ -128,10 +127,11 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err := gateway.RegisterMetrics(ctx.GetMetricsRegistry()); err != nil {
 		return fmt.Errorf("register the metrics: %w", err)
 	}
-	if a.options, err = a.gatewayOptions(); err != nil {
+	options, err := a.gatewayOptions()
+	if err != nil {
 		return err
 	}
-	a.gateway, err = gateway.New(a.options)
+	a.gateway, err = gateway.New(options)
 	return err
 }
 
@@ -154,9 +154,6 @@ func (a *App) gatewayOptions() (o gateway.Options, err error) {
 	o.RouterKey, err = expandRouterKey(a.RouterKey, a.logger)
 	return o, err
 }
-
-// Validate checks the configuration.
-func (a *App) Validate() error { return a.options.Validate() }
 
 // Start opens the store, and makes the first service key where there is none.
 // If it fails, requests that came before are let go: Caddy waits for them.
@@ -199,6 +196,5 @@ func (a *App) Cleanup() error {
 var (
 	_ caddy.App          = (*App)(nil)
 	_ caddy.Provisioner  = (*App)(nil)
-	_ caddy.Validator    = (*App)(nil)
 	_ caddy.CleanerUpper = (*App)(nil)
 )

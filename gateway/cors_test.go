@@ -112,7 +112,7 @@ func TestWithoutTheOptionNothingIsSaidOfOrigins(t *testing.T) {
 func TestAnOriginIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, origin := range []string{"app.example", "https://app.example/", "https://App.example", "https://app.example/path", "https://*.example", "null"} {
-		err := (&gateway.Options{Origins: []string{origin}}).Validate()
+		_, err := gateway.New(gateway.Options{Origins: []string{origin}})
 		if err == nil || !strings.Contains(err.Error(), "is no origin") {
 			t.Errorf("%s: %v", origin, err)
 		}

@@ -128,8 +128,12 @@ const (
 // countedTexts is how many texts' token counts are remembered: about 1 MB.
 const countedTexts = 8192
 
-// New makes a Gateway. Requests wait until it is started.
+// New makes a Gateway of options that it checks. Requests wait until Start is
+// called, once.
 func New(o Options) (*Gateway, error) {
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
@@ -181,8 +185,8 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// Validate checks the options.
-func (o *Options) Validate() error {
+// validate checks the options.
+func (o *Options) validate() error {
 	for name, p := range o.Plans {
 		if name == "" {
 			return fmt.Errorf("a plan has an empty name")

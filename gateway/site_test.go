@@ -144,9 +144,6 @@ func (s *site) run(o options) (*running, error) {
 	if o.adjust != nil {
 		o.adjust(&settings)
 	}
-	if err := settings.Validate(); err != nil {
-		return nil, err
-	}
 	g, err := gateway.New(settings)
 	if err != nil {
 		return nil, err
