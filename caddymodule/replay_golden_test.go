@@ -61,7 +61,9 @@ func (g *golden) stable(text string) string {
 		parts := expiry.FindStringSubmatch(m)
 		updated, _ := strconv.ParseInt(parts[1], 10, 64)
 		expires, _ := strconv.ParseInt(parts[2], 10, 64)
-		return fmt.Sprintf(`"updated_at":%d,"expires_at":<updated+%v>`, updated, time.Duration(expires-updated)*time.Second)
+		// The store reads its own clock, and both times are cut to seconds.
+		lifetime := (time.Duration(expires-updated) * time.Second).Round(time.Minute)
+		return fmt.Sprintf(`"updated_at":%d,"expires_at":<updated+%v>`, updated, lifetime)
 	})
 	return stamp.ReplaceAllStringFunc(text, func(m string) string {
 		parts := stamp.FindStringSubmatch(m)
