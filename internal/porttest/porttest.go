@@ -27,24 +27,32 @@ var (
 )
 
 // Next returns a port of 127.0.0.1 that no call has returned before, in this
-// process or one that runs at the same time. A program that isn't a test may
-// listen on it; within 20,000 ports, few are.
+// process or one that runs at the same time, and that nobody listens on.
 func Next() (int, error) {
 	mu.Lock()
 	defer mu.Unlock()
-	for next == end {
-		if err := hold(); err != nil {
-			return 0, err
+	for {
+		for next == end {
+			if err := hold(); err != nil {
+				return 0, err
+			}
+		}
+		port := next
+		next++
+		if l, err := listen(port); err == nil {
+			return port, l.Close()
 		}
 	}
-	next++
-	return next - 1, nil
+}
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
 // hold takes a block that no process has.
 func hold() error {
 	for first := max(lowest, end); first < highest; first += block {
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(first)))
+		l, err := listen(first)
 		if err != nil {
 			continue
 		}
