@@ -72,6 +72,16 @@ bench: ## run the benchmarks (BENCH=pattern selects some)
 bench-quality: build ## measure what gets into prompts (DATA=dir: on data of yours)
 	$(NOCGO) $(GO) run ./bench/quality $(if $(DATA),-data '$(DATA)') $(ARGS)
 
+# It takes about eight minutes; FAULTS are flags, such as -rounds 1 -only Redis.
+.PHONY: test-faults
+test-faults: build ## break what ./backstory stands on, and count what was lost
+	$(GO) run ./bench/faults $(FAULTS)
+
+.PHONY: soak
+soak: build ## ten minutes of load; draws memory, goroutines and descriptors into soak.png
+	$(GO) run ./bench/faults -soak 10m $(FAULTS)
+	$(GO) run -C bench/chart . "$(CURDIR)/soak.png" < soak.csv
+
 .PHONY: clean
 clean: ## remove what was built
-	rm -f backstory
+	rm -f backstory soak.csv soak.png
