@@ -104,8 +104,19 @@ func (g *Gateway) Error(w http.ResponseWriter, r *http.Request, status int) {
 	writeError(rw, openai.StatusError(status, "%s", statusMessage(status)))
 }
 
+// notReady says why the store makes a proxy unfit. What it says in detail names
+// hosts, and is for the log: anyone may ask.
+func notReady(err error) *openai.Error {
+	if errors.Is(err, store.ErrFull) {
+		return storeError(err, stats.EndpointOther)
+	}
+	e := openai.StatusError(http.StatusServiceUnavailable, "The memory store does not answer.")
+	e.Code = openai.CodeStoreUnavailable
+	return e
+}
+
 // Ready answers whether this proxy can serve: 503 where its store doesn't
-// answer.
+// answer, or has no room to write.
 func (g *Gateway) Ready(rw http.ResponseWriter, r *http.Request) {
 	w := g.newReplyWriter(rw, r)
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
@@ -116,7 +127,7 @@ func (g *Gateway) Ready(rw http.ResponseWriter, r *http.Request) {
 	}
 	index, err := g.readiness.check(r.Context(), g.shared.abilities)
 	if err != nil {
-		writeError(w, openai.StatusError(http.StatusServiceUnavailable, "The memory store does not answer."))
+		writeError(w, notReady(err))
 		return
 	}
 	_ = respond.JSON(w, struct {

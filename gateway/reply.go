@@ -122,7 +122,14 @@ func (w *replyWriter) ReadFrom(r io.Reader) (int64, error) {
 	return w.Writer.ReadFrom(r)
 }
 
+// retryAfter is when a client is told to ask again that got a 503. The two retries
+// of OpenAI's SDKs then span a failover, which takes about ten seconds.
+const retryAfter = 5 * time.Second
+
 func writeError(w http.ResponseWriter, e *openai.Error) {
+	if e.Status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
+		w.Header().Set("Retry-After", strconv.Itoa(int(retryAfter.Seconds())))
+	}
 	if e.Final {
 		w.Header().Set("X-Should-Retry", "false") // which the OpenAI SDKs obey
 	}

@@ -89,12 +89,27 @@ func takeHeaders(header http.Header) (openai.Extension, error) {
 // unavailable is a failure of the store before anything was done.
 type unavailable struct{ err error }
 
-func (u *unavailable) Error() string { return "the store can't be reached: " + u.err.Error() }
+func (u *unavailable) Error() string { return "the store can't do its work: " + u.err.Error() }
 func (u *unavailable) Unwrap() error { return u.err }
+
+// storeError is what a client is told of a failure of the store. Of a chat it is
+// told that it has cost nothing.
+func storeError(err error, endpoint stats.Endpoint) *openai.Error {
+	code, what := openai.CodeStoreUnavailable, "The memory store can't be reached at the moment."
+	if errors.Is(err, store.ErrFull) {
+		code, what = openai.CodeStoreFull, "The memory store is full: it can be read and deleted from, but takes nothing new."
+	}
+	if endpoint == stats.EndpointChat {
+		what += " The model was not called."
+	}
+	e := openai.StatusError(http.StatusServiceUnavailable, "%s Please try again later.", what)
+	e.Code = code
+	return e
+}
 
 // fail answers with an error, in the shape of the OpenAI API.
 func (g *Gateway) fail(w *replyWriter, r *http.Request, err error) {
-	reply := replyTo(r.Context(), err)
+	reply := replyTo(r.Context(), err, w.stats.Endpoint)
 	w.stats.Outcome = outcomeOf(err, reply)
 	if w.stats.Outcome == stats.OutcomeStoreDown {
 		stats.RefusedError.Inc()
@@ -118,7 +133,7 @@ func (g *Gateway) fail(w *replyWriter, r *http.Request, err error) {
 }
 
 // replyTo is what a client is told of an error.
-func replyTo(ctx context.Context, err error) *openai.Error {
+func replyTo(ctx context.Context, err error, endpoint stats.Endpoint) *openai.Error {
 	var (
 		ours   *openai.Error
 		down   *unavailable
@@ -130,7 +145,7 @@ func replyTo(ctx context.Context, err error) *openai.Error {
 	case ctx.Err() != nil:
 		return openai.StatusError(stats.StatusClientClosed, "The client closed the request.")
 	case errors.As(err, &down):
-		return openai.StatusError(http.StatusServiceUnavailable, "The memory store can't be reached at the moment. The model was not called. Please try again.")
+		return storeError(down, endpoint)
 	case errors.Is(err, store.ErrNotFound):
 		return openai.StatusError(http.StatusNotFound, "There is no such object.")
 	case errors.As(err, &router) && router.Status > 0:

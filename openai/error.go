@@ -15,6 +15,9 @@ const (
 	CodeRateLimitExceeded = "rate_limit_exceeded"
 	CodeInsufficientQuota = "insufficient_quota" // a type too
 	CodeModelNotFound     = "model_not_found"
+	// CodeStoreUnavailable and CodeStoreFull are ours.
+	CodeStoreUnavailable = "store_unavailable"
+	CodeStoreFull        = "store_full"
 )
 
 // Error is an error as the OpenAI API reports it.

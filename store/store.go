@@ -36,6 +36,8 @@ var (
 	// but that a failover may still lose it. Appending it again tries again to
 	// make it safe.
 	ErrUnconfirmed = errors.New("saved, but not on as many servers as asked for")
+	// ErrFull says that the store can be read but has no room to write.
+	ErrFull = errors.New("the store is full")
 	// ErrUnsupported says that the store isn't made for what it is asked.
 	ErrUnsupported = errors.New("this store can't do that")
 )
