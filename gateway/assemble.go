@@ -4,8 +4,11 @@ import (
 	"context"
 	"sync"
 
+	"go.uber.org/zap"
+
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
+	"github.com/backstory-proxy/backstory/knowledge"
 	"github.com/backstory-proxy/backstory/memory/recall"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -28,14 +31,19 @@ func (ca *chatAPI) assemble(ctx context.Context, via func() *upstream.Caller, st
 	p := &assembled{edit: req.edit()}
 	var rag openai.RAGMetadata
 	var search sync.WaitGroup
-	var failed error
 	if rag.Enabled = l.searches(req); rag.Enabled {
 		st.Begin(stats.Search)
 		search.Go(func() {
+			var err error
 			if h.continues {
-				p.found, failed = ca.givenChunks(ctx, req, h)
+				p.found, err = ca.givenChunks(ctx, req, h)
 			} else {
-				p.found, failed = ca.searchChunks(ctx, via, req, &rag)
+				p.found, err = ca.searchChunks(ctx, via, req, &rag)
+			}
+			if err != nil && ctx.Err() == nil {
+				// An answer without the files is better than none.
+				rag.Degraded = knowledge.PartAll
+				ca.logger.Warn("files could not be searched; the prompt has none of them", zap.String("request_id", req.id), zap.Error(err))
 			}
 			st.End(stats.Search)
 		})
@@ -43,8 +51,8 @@ func (ca *chatAPI) assemble(ctx context.Context, via func() *upstream.Caller, st
 	allocation := prompt.Allocate(ca.promptInput(ctx, via, req, l, h))
 	quotes := ca.quotes(ctx, via, st, req, l, h, &allocation)
 	search.Wait()
-	if failed != nil {
-		return nil, failed
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	p.plan = allocation.Make(quotes, p.found)
 	p.apply(req, h)
@@ -116,7 +124,7 @@ func (ca *chatAPI) searchChunks(ctx context.Context, via func() *upstream.Caller
 	}
 	result, err := ca.knowledge.Search(ctx, via(), req.caller.scope, rag.Query, prompt.MaxChunks)
 	if err != nil {
-		return nil, &unavailable{err}
+		return nil, err
 	}
 	rag.ResultsFound, rag.Degraded = len(result.Hits), result.Degraded
 	return chunksOf(result.Hits), nil
@@ -130,7 +138,7 @@ func (ca *chatAPI) givenChunks(ctx context.Context, req *request, h *reconciled)
 	}
 	hits, err := ca.shared.Chunks(ctx, req.caller.scope, h.Stored.Passages)
 	if err != nil {
-		return nil, &unavailable{err}
+		return nil, err
 	}
 	return chunksOf(hits), nil
 }

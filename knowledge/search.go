@@ -16,6 +16,8 @@ const (
 	PartEmbedding = "embedding"
 	PartVector    = "vector"
 	PartLexical   = "lexical"
+	// PartAll is where nothing answered, for callers that go on without files.
+	PartAll = "all"
 )
 
 // Result is what a search found.
