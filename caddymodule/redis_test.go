@@ -157,3 +157,31 @@ func TestConcurrentAppendsFromTwoProxiesAreWhole(t *testing.T) {
 		t.Errorf("%d exchanges, %d different ones, want %d", len(stored), len(seen), exchanges)
 	}
 }
+
+func TestAFullRedisIsSaidToBeFullBeforeTheModelIsCalled(t *testing.T) {
+	upstream := newFake(t)
+	server := redistest.Start(t)
+	s := start(t, options{upstream: upstream.URL, store: "redis " + server.URL + " {\nfiles off\n}"})
+	s.chat(acme, "one", `"sessionId":"s"`)
+	server.Limit("100kb")
+	asked := upstream.count()
+	for range 3 {
+		r := s.post(acme, "/chat/completions", chatBody("two", `"sessionId":"s"`))
+		if r.status != http.StatusServiceUnavailable || r.get("error.code").Str != "store_full" || r.header.Get("Retry-After") == "" {
+			t.Errorf("a chat: status %d: %s", r.status, r.body)
+		}
+	}
+	if upstream.count() != asked {
+		t.Error("the model was called for an exchange that can't be kept")
+	}
+	s.chat(acme, "nothing is kept of this", "")
+	if got := s.stored("s"); got != "user: one\nassistant: ok\n" {
+		t.Errorf("the session holds\n%s", got)
+	}
+	s.ok(s.do(s.request("DELETE", "/sessions/s", acme, nil)))
+	server.Limit("0")
+	s.chat(acme, "three", `"sessionId":"s"`)
+	if want := "user: three\n"; upstream.last(t).said() != want {
+		t.Errorf("the router got\n%s", upstream.last(t).said())
+	}
+}

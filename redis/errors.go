@@ -12,6 +12,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // errNoSearch is the want of the search module.
@@ -89,7 +91,7 @@ func explainReply(err goredis.Error) error {
 	case strings.Contains(low, "index on db != 0"):
 		return errors.New("file search works in database 0 only; take the database out of the URL")
 	case strings.HasPrefix(low, "oom"):
-		return errors.New("the server's memory is full; raise maxmemory")
+		return fmt.Errorf("%w: the server is at its maxmemory; raise that, or delete", store.ErrFull)
 	case strings.HasPrefix(low, "misconf"):
 		return errors.New("the server can't write to its disk and refuses writes; see its log")
 	case strings.HasPrefix(low, "noreplicas"):

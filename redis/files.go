@@ -89,6 +89,10 @@ func (s *Store) createFile(ctx context.Context, scope store.Scope, f store.File,
 	if err != goredis.Nil {
 		return nil, err
 	}
+	// Ahead of what may be 100 MB: is there room?
+	if err := s.run(ctx, readyScript, []string{s.layout.tenant(filesKey, scope)}).Err(); err != nil {
+		return nil, err
+	}
 	name := s.unique()
 	uploaded := s.layout.file(blobKey, scope, f.ID) + ":" + name
 	parts, err := s.upload(ctx, uploaded, content)

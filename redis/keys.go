@@ -63,9 +63,10 @@ func (s *Store) PutKey(ctx context.Context, k store.Key) error {
 	digest := hex.EncodeToString(k.Digest[:])
 	// Listed first: a digest without a key is skipped when they are listed, a
 	// key that isn't listed couldn't be found to be revoked.
-	err := s.client.ZAdd(ctx, s.layout.global(keysKey), goredis.Z{Score: float64(k.Created.UnixMilli()), Member: digest}).Err()
+	// Also where the server is full: a key must be revoked then, too.
+	err := s.run(ctx, putScript, []string{s.layout.global(keysKey)}, "ZADD", k.Created.UnixMilli(), digest).Err()
 	if err == nil {
-		err = s.client.HSet(ctx, s.keyName(digest), "tenant", k.Tenant, "plan", k.Plan, "name", k.Name,
+		err = s.run(ctx, putScript, []string{s.keyName(digest)}, "HSET", "tenant", k.Tenant, "plan", k.Plan, "name", k.Name,
 			"created", k.Created.UnixMilli(), "expires", milli(k.Expires), "revoked", milli(k.Revoked)).Err()
 	}
 	return failure(ctx, err)

@@ -30,7 +30,7 @@ const interrupted = "interrupted; upload it again"
 // note records that work on a file is under way, ahead of each step of it. What
 // is still on record when nobody works on it any more is finished by sweep.
 func (s *Store) note(ctx context.Context, scope store.Scope, id string) error {
-	return s.client.ZAdd(ctx, s.layout.global(workKey), goredis.Z{Score: float64(s.now().UnixMilli()), Member: workName(scope, id)}).Err()
+	return s.run(ctx, putScript, []string{s.layout.global(workKey)}, "ZADD", s.now().UnixMilli(), workName(scope, id)).Err()
 }
 
 // forget takes the work off the record. If that fails, sweep finds that there is

@@ -138,13 +138,13 @@ func (s *Store) unique() string {
 	return fmt.Sprintf("%s-%x", s.nonce, s.serial.Add(1))
 }
 
-// Ping tells whether the server answers.
+// Ping tells whether the server answers, and takes writes.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
 	defer s.end()
-	return failure(ctx, s.client.Ping(ctx).Err())
+	return failure(ctx, s.run(ctx, readyScript, nil).Err())
 }
 
 // Close waits for calls under way and closes the connections. Removals under way

@@ -34,29 +34,45 @@ func source(names ...string) string {
 	return b.String()
 }
 
-func newScript(names ...string) *script {
-	text := source(names...)
+// What the first line of a script says of a server at its maxmemory. A script
+// without one is stopped there at its first write, unless that frees memory, and
+// may do any after that.
+const (
+	// evenFull is that of scripts that count or delete.
+	evenFull = "#!lua flags=allow-oom\n"
+	// notFull is that of scripts which go ahead of writes: they are refused
+	// where those would be, also by a server that can't write to its disk, or
+	// has too few replicas.
+	notFull = "#!lua\n"
+)
+
+func newScript(names ...string) *script { return newScriptWith("", names...) }
+
+func newScriptWith(firstLine string, names ...string) *script {
+	text := firstLine + source(names...)
 	digest := sha1.Sum([]byte(text))
 	return &script{text, hex.EncodeToString(digest[:])}
 }
 
 var (
-	rateScript          = newScript("rate")
-	gatherScript        = newScript("gather")
+	rateScript          = newScriptWith(evenFull, "rate")
+	gatherScript        = newScriptWith(notFull, "gather")
 	appendScript        = newScript("append")
 	pageScript          = newScript("page")
 	atScript            = newScript("find", "at")
 	putVectorsScript    = newScript("find", "put_vectors")
-	deleteSessionScript = newScript("delete_session")
-	forgetSessionScript = newScript("forget_session")
+	deleteSessionScript = newScriptWith(evenFull, "delete_session")
+	forgetSessionScript = newScriptWith(evenFull, "forget_session")
 	createFileScript    = newScript("create_file")
 	addChunksScript     = newScript("add_chunks")
-	finishFileScript    = newScript("finish_file")
-	deleteFileScript    = newScript("delete_file")
-	purgeChunksScript   = newScript("purge_chunks")
-	finishPurgeScript   = newScript("finish_purge")
+	finishFileScript    = newScriptWith(evenFull, "finish_file")
+	deleteFileScript    = newScriptWith(evenFull, "delete_file")
+	purgeChunksScript   = newScriptWith(evenFull, "purge_chunks")
+	finishPurgeScript   = newScriptWith(evenFull, "finish_purge")
 	setVectorsScript    = newScript("set_vectors")
 	setModelScript      = newScript("set_model")
+	readyScript         = newScriptWith(notFull, "ready")
+	putScript           = newScriptWith(evenFull, "put")
 
 	// These two are rare, and sent whole.
 	unlistScript         = source("unlist")
@@ -67,7 +83,7 @@ var (
 var scripts = []*script{
 	rateScript, gatherScript, appendScript, pageScript, atScript, putVectorsScript, deleteSessionScript, forgetSessionScript,
 	createFileScript, addChunksScript, finishFileScript, deleteFileScript, purgeChunksScript, finishPurgeScript,
-	setVectorsScript, setModelScript,
+	setVectorsScript, setModelScript, readyScript, putScript,
 }
 
 // loadScripts has every primary know the scripts, so that the first request

@@ -4,12 +4,14 @@ package redistest
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/backstory-proxy/backstory/internal/porttest"
@@ -72,6 +74,39 @@ func (s *Server) Restart() {
 		}
 	}
 	s.t.Fatal("redis-server doesn't start")
+}
+
+// Limit sets the server's maxmemory.
+func (s *Server) Limit(bytes string) { s.tell("CONFIG", "SET", "maxmemory", bytes) }
+
+// Freeze has the server stand still: it keeps its connections, and takes new
+// ones, and answers nothing until Thaw.
+func (s *Server) Freeze() { s.signal(syscall.SIGSTOP) }
+
+// Thaw has the server go on.
+func (s *Server) Thaw() { s.signal(syscall.SIGCONT) }
+
+func (s *Server) signal(which os.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(which); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// tell has the server carry out a command.
+func (s *Server) tell(words ...string) {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.Address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprintf(conn, "%s\r\n", strings.Join(words, " ")); err != nil {
+		s.t.Fatal(err)
+	}
+	if reply, err := bufio.NewReader(conn).ReadString('\n'); err != nil || reply != "+OK\r\n" {
+		s.t.Fatalf("%s: %q, %v", words, reply, err)
+	}
 }
 
 // Kill ends the server at once, as a crash does.
