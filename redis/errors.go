@@ -90,6 +90,8 @@ func explainReply(err goredis.Error) error {
 		return errors.New("the server is too old: Redis 7 is needed, and Redis 8 or Redis Stack for file search")
 	case strings.Contains(low, "index on db != 0"):
 		return errors.New("file search works in database 0 only; take the database out of the URL")
+	case strings.Contains(low, "timeout limit was reached"):
+		return errors.New("a search took longer than it may on the server; see search_timeout")
 	case strings.HasPrefix(low, "oom"):
 		return fmt.Errorf("%w: the server is at its maxmemory; raise that, or delete", store.ErrFull)
 	case strings.HasPrefix(low, "misconf"):

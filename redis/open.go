@@ -17,8 +17,8 @@ import (
 const DefaultPrefix = "backstory:"
 
 const (
-	defaultDialTimeout   = 5 * time.Second
-	defaultTimeout       = 3 * time.Second
+	defaultDialTimeout   = time.Second
+	defaultTimeout       = time.Second
 	defaultSearchTimeout = time.Second
 	defaultWaitTimeout   = time.Second
 )
@@ -41,8 +41,6 @@ func (o *Options) complete() error {
 		return fmt.Errorf("redis: the index algorithm is %q; it must be %s or %s", o.Algorithm, HNSW, Flat)
 	case o.DialTimeout < 0, o.Timeout < 0, o.SearchTimeout < time.Millisecond, o.WaitTimeout < time.Millisecond, o.PoolSize < 0, o.WaitReplicas < 0, o.Dimensions < 0:
 		return errors.New("redis: a timeout, size or number of replicas is negative, or a timeout less than a millisecond")
-	case o.WaitReplicas > 0 && o.WaitTimeout >= o.Timeout:
-		return fmt.Errorf("redis: waiting for replicas (%v) must end before the connection's timeout (%v) does", o.WaitTimeout, o.Timeout)
 	}
 	return nil
 }
@@ -57,26 +55,33 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: connect(target, o), layout: layout{o.Prefix}, opts: o, now: o.Now, nonce: rand.Text()[:12]}
+	s := &Store{layout: layout{o.Prefix}, opts: o, now: o.Now, nonce: rand.Text()[:12]}
 	if s.now == nil {
 		s.now = time.Now
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	if err := s.ready(ctx); err != nil {
-		s.stop()
-		_ = s.client.Close() // the error is the one above
-		return nil, fmt.Errorf("redis: open %s: %w", strings.Join(target.Addrs, ","), explainOpen(target, err))
+	if target.TLS != nil && o.TLS != nil {
+		target.TLS = o.TLS
 	}
-	s.background(s.sweep)
+	w := newWatch(s.ctx, target.TLS, o)
+	s.client = connect(target, o, w, o.Timeout)
+	s.searches = connect(target, o, w, o.SearchTimeout+o.Timeout)
+	s.waits = connect(target, o, w, o.WaitTimeout+o.Timeout)
+	if err := s.begun(ctx, target); err != nil {
+		s.stop()
+		_ = s.closeClients() // the error is the one above
+		return nil, err
+	}
 	return s, nil
 }
 
-// connect makes the client; it connects when it is first used.
-func connect(t Target, o Options) goredis.UniversalClient {
-	tlsConfig := t.TLS
-	if tlsConfig != nil && o.TLS != nil {
-		tlsConfig = o.TLS
-	}
+func (s *Store) closeClients() error {
+	return errors.Join(s.client.Close(), s.searches.Close(), s.waits.Close())
+}
+
+// connect makes a client whose servers may be silent for as long as timeout says;
+// it connects when it is first used.
+func connect(t Target, o Options, w *watch, timeout time.Duration) goredis.UniversalClient {
 	client := goredis.NewUniversalClient(&goredis.UniversalOptions{
 		Addrs:            t.Addrs,
 		IsClusterMode:    t.Cluster,
@@ -86,13 +91,15 @@ func connect(t Target, o Options) goredis.UniversalClient {
 		Password:         t.Password,
 		SentinelUsername: t.SentinelUsername,
 		SentinelPassword: t.SentinelPassword,
-		TLSConfig:        tlsConfig,
+		TLSConfig:        t.TLS,
+		Dialer:           w.dial,
 		// redisearch-go understands the replies of this one alone.
 		Protocol:              2,
 		DialTimeout:           o.DialTimeout,
 		DialerRetries:         1, // commands are tried again, with pauses
-		ReadTimeout:           o.Timeout,
-		WriteTimeout:          o.Timeout,
+		ReadTimeout:           timeout,
+		WriteTimeout:          timeout,
+		PoolTimeout:           timeout,
 		ContextTimeoutEnabled: true,
 		PoolSize:              o.PoolSize,
 		PipelinePoolSize:      -1, // pipelines are all that there is
@@ -116,27 +123,4 @@ func (s *Store) writable(ctx context.Context) error {
 		return nil
 	})
 	return err
-}
-
-// ready finds out whether the servers do what is asked of them later.
-func (s *Store) ready(ctx context.Context) error {
-	if err := s.client.Ping(ctx).Err(); err != nil {
-		return err
-	}
-	if err := s.writable(ctx); err != nil {
-		return err
-	}
-	if err := s.loadScripts(ctx); err != nil {
-		return err
-	}
-	if s.opts.NoFiles || s.opts.unindexed {
-		return nil
-	}
-	if err := s.createText(ctx); err != nil {
-		return err
-	}
-	if s.opts.Model == "" || s.opts.Dimensions == 0 {
-		return nil
-	}
-	return s.createVector(ctx, s.opts.Model, s.opts.Dimensions)
 }

@@ -43,7 +43,6 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		"a prefix in braces":  {plain.url(), Options{Prefix: "{x}"}, "brace"},
 		"an unknown index":    {plain.url(), Options{Algorithm: "TREE"}, `"TREE"`},
 		"a negative timeout":  {plain.url(), Options{Timeout: -1}, "negative"},
-		"a wait without end":  {plain.url(), Options{WaitReplicas: 1, WaitTimeout: time.Minute}, "must end before"},
 		"a password to hide":  {"redis://user:hunter2@" + plain.addr(), Options{}, "user or password is wrong"},
 		"a URL that is wrong": {"http://user:hunter2@h", Options{}, "scheme"},
 	} {

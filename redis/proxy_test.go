@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // proxy stands before a server. It counts the turns, each a question and its
@@ -18,6 +19,10 @@ type proxy struct {
 	// handle, where set, is asked about each command; forward has the server
 	// answer it. What it returns is the answer.
 	handle func(command value, forward func() (value, error)) (value, error)
+
+	// drip, where set, says how much of an answer is sent at a time, and how
+	// long the pause is behind it.
+	drip func() (int, time.Duration)
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -76,6 +81,17 @@ func (p *proxy) serve(client, server net.Conn) error {
 	for {
 		if in.Buffered() == 0 {
 			// All that was asked is answered: what comes now is another turn.
+			for p.drip != nil {
+				step, pause := p.drip()
+				if len(answer) <= step {
+					break
+				}
+				if _, err := client.Write(answer[:step]); err != nil {
+					return err
+				}
+				answer = answer[step:]
+				time.Sleep(pause)
+			}
 			if _, err := client.Write(answer); err != nil {
 				return err
 			}

@@ -47,16 +47,20 @@ type Options struct {
 	// Prefix begins every key, so that others may use the server too.
 	// Default: "backstory:".
 	Prefix string
-	// DialTimeout bounds the making of a connection. Default: 5 s.
+	// DialTimeout bounds the making of a connection. Default: 1 s.
 	DialTimeout time.Duration
-	// Timeout bounds each read and write of a connection. Default: 3 s.
+	// Timeout is how long a server may be silent that was asked something.
+	// One that is for longer is held to hang: what needs it fails at once,
+	// until it answers again. Default: 1 s.
 	Timeout time.Duration
-	// SearchTimeout bounds a search on the server, which answers nobody else
-	// meanwhile. One that takes longer is an error, not a part of the hits.
-	// Default: 1 s.
+	// SearchTimeout is what the server is told to give to a search. The time
+	// during which the search waits its turn doesn't count. One that takes
+	// longer is an error, or a part of the hits, as the server's option
+	// search-on-timeout says. Default: 1 s.
 	SearchTimeout time.Duration
-	// PoolSize is how many connections there may be to each server.
-	// Default: 10 for each core.
+	// PoolSize is how many connections there may be to each server; as many
+	// for searches, and again for waiting for replicas. Default: 10 for each
+	// core.
 	PoolSize int
 	// WaitReplicas is how many replicas must have an exchange before Append
 	// returns. Default: 0, which leaves a window in which a failover loses
@@ -76,6 +80,14 @@ type Options struct {
 	NoFiles bool
 	// TLS is used for rediss:// in place of what the URL says.
 	TLS *tls.Config
+	// Patient has Open return a store whose servers can't be reached, or aren't
+	// ready to work. Its calls fail with store.ErrNotReady until they are. What
+	// a server answers that no wait puts right, such as that the password is
+	// wrong, is an error of Open all the same.
+	Patient bool
+	// Notify, where set, is told what the operator wants to know of the
+	// servers. It must not block.
+	Notify func(Event)
 	// Now tells the time. Default: time.Now, and for rates the server's clock,
 	// which is one for all proxies.
 	Now func() time.Time
@@ -88,6 +100,10 @@ type Options struct {
 // Store is a store.Store on Redis.
 type Store struct {
 	client goredis.UniversalClient
+	// searches and waits have connections of their own: a search may take
+	// long, and WAIT does where a replica is gone. What needs neither goes on.
+	searches, waits goredis.UniversalClient
+
 	layout layout
 	opts   Options
 	now    func() time.Time
@@ -102,6 +118,8 @@ type Store struct {
 
 	closing sync.RWMutex // read-locked by every call under way
 	closed  bool
+
+	away atomic.Pointer[error] // why the servers can't be used yet; nil: they can
 }
 
 // begin admits a call, unless its context has ended or the store is closed.
@@ -114,6 +132,10 @@ func (s *Store) begin(ctx context.Context) error {
 	if s.closed {
 		s.closing.RUnlock()
 		return errClosed
+	}
+	if why := s.away.Load(); why != nil {
+		s.closing.RUnlock()
+		return *why
 	}
 	return nil
 }
@@ -159,7 +181,7 @@ func (s *Store) Close() error {
 	}
 	s.stop()
 	s.tasks.Wait()
-	if err := s.client.Close(); err != nil {
+	if err := s.closeClients(); err != nil {
 		return fmt.Errorf("redis: close: %w", err)
 	}
 	return nil

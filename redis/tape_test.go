@@ -94,7 +94,8 @@ func wipe(url, prefix string) error {
 	if err != nil {
 		return err
 	}
-	client := connect(target, Options{DialTimeout: 5 * time.Second, Timeout: 30 * time.Second})
+	o := Options{DialTimeout: 5 * time.Second, Timeout: 30 * time.Second}
+	client := connect(target, o, newWatch(context.Background(), target.TLS, o), o.Timeout)
 	defer client.Close()
 	ctx := context.Background()
 	names, err := client.Do(ctx, "FT._LIST").StringSlice()

@@ -27,9 +27,9 @@ const (
 // comes on alone, so that in a Cluster the slot's own server is spoken to, and
 // what go-redis does elsewhere, to follow the slot when it moves, is done here.
 func (s *Store) saveAndWait(ctx context.Context, c *call, b *beside) error {
-	cluster, ok := s.client.(*goredis.ClusterClient)
+	cluster, ok := s.waits.(*goredis.ClusterClient)
 	if !ok {
-		err := s.waitOn(ctx, s.client, c, func(p goredis.Pipeliner) { b.queue(ctx, p) })
+		err := s.waitOn(ctx, s.waits, c, func(p goredis.Pipeliner) { b.queue(ctx, p) })
 		if b.sent(); err == nil {
 			s.writeLater(b)
 		}

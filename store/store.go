@@ -38,6 +38,9 @@ var (
 	ErrUnconfirmed = errors.New("saved, but not on as many servers as asked for")
 	// ErrFull says that the store can be read but has no room to write.
 	ErrFull = errors.New("the store is full")
+	// ErrNotReady says that the store's servers have not been there, or ready,
+	// since it was opened. It does its work when they are.
+	ErrNotReady = errors.New("the store isn't ready yet")
 	// ErrUnsupported says that the store isn't made for what it is asked.
 	ErrUnsupported = errors.New("this store can't do that")
 )
