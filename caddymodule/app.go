@@ -8,6 +8,7 @@ package caddymodule
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -68,6 +69,7 @@ type App struct {
 	gateway  *gateway.Gateway
 	shared   *gateway.Shared // nil until Start has opened it
 	logger   *zap.Logger
+	ended    chan struct{} // closed when the configuration is given up
 }
 
 // StoreOpener is what a module in the namespace backstory.stores provides.
@@ -106,6 +108,7 @@ func (*App) CaddyModule() caddy.ModuleInfo {
 // modules. It opens nothing: `caddy validate` runs it.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.logger = ctx.Logger()
+	a.ended = make(chan struct{})
 	if a.StoreRaw == nil {
 		a.StoreRaw = defaultStore()
 	}
@@ -173,7 +176,12 @@ func (a *App) start() error {
 	if err := a.gateway.CheckStore(shared); err != nil {
 		return fmt.Errorf("use the store %s: %w", a.opener.Location(), err)
 	}
-	return a.bootstrap(ctx, os.Stderr)
+	err = a.bootstrap(ctx, os.Stderr)
+	if errors.Is(err, store.ErrNotReady) {
+		go a.bootstrapLater(ctx)
+		return nil
+	}
+	return err
 }
 
 // Stop does nothing: requests under way go on with the store until Cleanup.
@@ -182,6 +190,9 @@ func (a *App) Stop() error { return nil }
 // Cleanup gives the store back. The last one to do so closes it, once the
 // requests that use it have ended.
 func (a *App) Cleanup() error {
+	if a.ended != nil {
+		close(a.ended)
+	}
 	if a.shared == nil {
 		return nil
 	}

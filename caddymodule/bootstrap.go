@@ -3,6 +3,7 @@ package caddymodule
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,6 +64,29 @@ func (a *App) bootstrap(ctx context.Context, terminal *os.File) error {
 	a.logger.Info("made the first service key; clients send it in the header serviceKey. Keep it safe, then delete the file",
 		zap.String("file", path))
 	return nil
+}
+
+// bootstrapEvery is how often a store that isn't ready is asked whether it has
+// keys.
+const bootstrapEvery = time.Second
+
+// bootstrapLater does so when the store is ready.
+func (a *App) bootstrapLater(ctx context.Context) {
+	done := a.shared.Use()
+	defer done()
+	for {
+		select {
+		case <-a.ended:
+			return
+		case <-time.After(bootstrapEvery):
+		}
+		if err := a.bootstrap(ctx, os.Stderr); !errors.Is(err, store.ErrNotReady) {
+			if err != nil {
+				a.logger.Error("there is no service key; make one with backstory keys create", zap.Error(err))
+			}
+			return
+		}
+	}
 }
 
 const firstKeyText = `

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/redis"
@@ -34,13 +35,15 @@ type Redis struct {
 	URL string `json:"url"`
 	// What every key begins with. Default: "backstory:".
 	Prefix string `json:"prefix,omitempty"`
-	// How long a connection may take to be made. Default: 5s.
+	// How long a connection may take to be made. Default: 1s.
 	DialTimeout caddy.Duration `json:"dial_timeout,omitempty"`
-	// How long an answer may take. Default: 3s.
+	// How long Redis may be silent that was asked something. Then what needs
+	// it fails at once, until it answers again. Default: 1s.
 	Timeout caddy.Duration `json:"timeout,omitempty"`
-	// How long a search may keep the server busy. Default: 1s.
+	// How long a search may keep the server busy, by its own clock. Default: 1s.
 	SearchTimeout caddy.Duration `json:"search_timeout,omitempty"`
-	// How many connections there may be to each server. Default: 10 per core.
+	// How many connections there may be to each server; as many for searches,
+	// and again for waiting for replicas. Default: 10 per core.
 	PoolSize int `json:"pool_size,omitempty"`
 	// How many replicas must have an exchange before its reply ends; without
 	// any, a failover may lose what was acknowledged just before. Default: 0.
@@ -113,7 +116,29 @@ func (r *Redis) Data() string {
 func (r *Redis) Open(ctx context.Context, embedder embed.Embedder) (store.Store, error) {
 	o := r.options()
 	o.Model, o.Dimensions = embedder.Model(), embedder.Dimensions()
+	// A reload that names servers which can't be reached is a mistake, and what
+	// runs goes on; at the start they may come later.
+	o.Patient = running() == nil
+	o.Notify = tellOfRedis
 	return redis.Open(ctx, r.url, o)
+}
+
+// tellOfRedis writes to the process's own log: the store outlives configurations.
+func tellOfRedis(e redis.Event) {
+	log := caddy.Log().Named("backstory.redis")
+	server := zap.String("server", e.Server)
+	switch e.What {
+	case redis.Waiting:
+		log.Error("Redis can't be used yet; requests are answered with 503 until it can", zap.Error(e.Err))
+	case redis.Reached:
+		log.Info("Redis can be used now")
+	case redis.Hangs:
+		log.Error("Redis has stopped answering; requests are answered with 503 until it does", server)
+	case redis.Answers:
+		log.Info("Redis answers again", server)
+	case redis.SearchBlocks:
+		log.Warn("Redis answers nobody else while it searches files: set its option search-workers to the number of its cores")
+	}
 }
 
 // options are those of the configuration.

@@ -110,7 +110,11 @@ func notReady(err error) *openai.Error {
 	if errors.Is(err, store.ErrFull) {
 		return storeError(err, stats.EndpointOther)
 	}
-	e := openai.StatusError(http.StatusServiceUnavailable, "The memory store does not answer.")
+	what := "The memory store does not answer."
+	if errors.Is(err, store.ErrNotReady) {
+		what = "The memory store has not been there since this proxy was started."
+	}
+	e := openai.StatusError(http.StatusServiceUnavailable, "%s The proxy's log says why.", what)
 	e.Code = openai.CodeStoreUnavailable
 	return e
 }

@@ -25,6 +25,7 @@ type proxy struct {
 	drip func() (int, time.Duration)
 
 	mu    sync.Mutex
+	seen  map[string]bool // the names of commands
 	conns []net.Conn
 	all   sync.WaitGroup
 }
@@ -111,6 +112,12 @@ func (p *proxy) serve(client, server net.Conn) error {
 			}
 			return readValue(out)
 		}
+		p.mu.Lock()
+		if p.seen == nil {
+			p.seen = make(map[string]bool)
+		}
+		p.seen[command.name()] = true
+		p.mu.Unlock()
 		var reply value
 		if p.handle != nil {
 			reply, err = p.handle(command, forward)
@@ -122,6 +129,13 @@ func (p *proxy) serve(client, server net.Conn) error {
 		}
 		answer = reply.append(answer)
 	}
+}
+
+// saw reports whether a command of that name came.
+func (p *proxy) saw(name string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen[name]
 }
 
 // name is that of a command.
