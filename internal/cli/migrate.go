@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"time"
 	"syscall"
 	"text/tabwriter"
 
@@ -139,11 +140,16 @@ func (e *endpoint) resolve() error {
 	return nil
 }
 
+// migrateTimeout is how long Redis may be silent during a migration. Nobody waits for
+// one answer of many.
+const migrateTimeout = 10 * time.Second
+
 // open opens the store. A file must not be in use, and a source must be there.
 func (e *endpoint) open(ctx context.Context, o redis.Options, create bool) (store.Migrator, error) {
 	path, file := strings.CutPrefix(e.url, "sqlite:")
 	if !file {
 		o.Prefix = e.prefix
+		o.Timeout = migrateTimeout
 		s, err := redis.Open(ctx, e.url, o)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", e.name, err)
