@@ -92,6 +92,9 @@ func (s *Store) appendAll(ctx context.Context, a *store.Append, list []store.Exc
 		return appendReply{}, err
 	}
 	reply, badReply := readAppend(c.cmd)
+	if reply.outcome == appendDeleted || reply.outcome == appendConflict {
+		err = nil // nothing was written that replicas could confirm
+	}
 	return reply, cmp.Or(err, badReply)
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ func (o *Options) complete() error {
 	o.DialTimeout = cmp.Or(o.DialTimeout, defaultDialTimeout)
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.SearchTimeout = cmp.Or(o.SearchTimeout, defaultSearchTimeout)
+	o.PoolSize = cmp.Or(o.PoolSize, 10*runtime.GOMAXPROCS(0))
 	o.WaitTimeout = cmp.Or(o.WaitTimeout, defaultWaitTimeout)
 	o.Algorithm = cmp.Or(o.Algorithm, HNSW)
 	switch {
@@ -66,6 +68,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	w := newWatch(s.ctx, target.TLS, o)
 	s.client = connect(target, o, w, o.Timeout)
 	s.searches = connect(target, o, w, o.SearchTimeout+o.Timeout)
+	// Half of them wait at most, so that nobody waits for a connection.
+	s.replicas = newReplicas(max(o.PoolSize/2, 1))
 	s.waits = connect(target, o, w, o.WaitTimeout+o.Timeout)
 	if err := s.begun(ctx, target); err != nil {
 		s.stop()

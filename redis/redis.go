@@ -103,6 +103,7 @@ type Store struct {
 	// searches and waits have connections of their own: a search may take
 	// long, and WAIT does where a replica is gone. What needs neither goes on.
 	searches, waits goredis.UniversalClient
+	replicas        *replicas
 
 	layout layout
 	opts   Options

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -23,14 +24,62 @@ const (
 	redirectPause = 50 * time.Millisecond
 )
 
+// replicasGone is for how long a server that too few replicas have confirmed an
+// exchange to is taken to have too few: one exchange in that time waits to find
+// out, the others are on the primary, and unconfirmed.
+const replicasGone = 5 * time.Second
+
+// replicas is what is known of the replicas of the servers.
+type replicas struct {
+	// slots bounds the saves that wait, each on a connection.
+	slots chan struct{}
+
+	mu sync.Mutex
+	// gone is until when a server, by its address, has too few. Who comes then
+	// finds out whether it still has, and moves it on for those who come after.
+	gone map[string]time.Time
+}
+
+func newReplicas(slots int) *replicas {
+	return &replicas{slots: make(chan struct{}, slots), gone: make(map[string]time.Time)}
+}
+
+// ask says whether to wait for a server's replicas, and whether that is to find
+// out if there are enough again.
+func (r *replicas) ask(addr string) (wait, probe bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	until, gone := r.gone[addr]
+	now := time.Now()
+	switch {
+	case !gone:
+		return true, false
+	case now.Before(until):
+		return false, false
+	}
+	r.gone[addr] = now.Add(replicasGone)
+	return true, true
+}
+
+// confirmed takes in what became of an exchange for which was waited.
+func (r *replicas) confirmed(addr string, yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if yes {
+		delete(r.gone, addr)
+	} else {
+		r.gone[addr] = time.Now().Add(replicasGone)
+	}
+}
+
 // saveAndWait is save with WAIT behind it. That counts for the connection it
 // comes on alone, so that in a Cluster the slot's own server is spoken to, and
 // what go-redis does elsewhere, to follow the slot when it moves, is done here.
 func (s *Store) saveAndWait(ctx context.Context, c *call, b *beside) error {
 	cluster, ok := s.waits.(*goredis.ClusterClient)
 	if !ok {
-		err := s.waitOn(ctx, s.waits, c, func(p goredis.Pipeliner) { b.queue(ctx, p) })
-		if b.sent(); err == nil {
+		err := s.waitOn(ctx, s.waits, "", c, func(p goredis.Pipeliner) { b.queue(ctx, p) })
+		if b.sent(); err == nil || errors.Is(err, errTooFewReplicas) {
 			s.writeLater(b)
 		}
 		return err
@@ -62,11 +111,27 @@ func (s *Store) waitAtOwner(ctx context.Context, cluster *goredis.ClusterClient,
 	if err != nil {
 		return err
 	}
-	return s.waitOn(ctx, owner, c, func(goredis.Pipeliner) {})
+	return s.waitOn(ctx, owner, owner.Options().Addr, c, func(goredis.Pipeliner) {})
 }
 
-// waitOn runs the append, whatever else is to go with it, and WAIT.
-func (s *Store) waitOn(ctx context.Context, client goredis.Cmdable, c *call, with func(goredis.Pipeliner)) error {
+// waitOn runs the append, whatever else is to go with it, and WAIT; without that,
+// on the connections of everyone, where the server has too few replicas.
+func (s *Store) waitOn(ctx context.Context, client goredis.Cmdable, addr string, c *call, with func(goredis.Pipeliner)) error {
+	wait, probe := s.replicas.ask(addr)
+	if wait {
+		select {
+		case s.replicas.slots <- struct{}{}:
+			defer func() { <-s.replicas.slots }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if !probe { // who waited before may have found out
+			wait, _ = s.replicas.ask(addr)
+		}
+	}
+	if !wait {
+		client = s.client
+	}
 	for first := true; ; first = false {
 		pipe := client.Pipeline()
 		with(pipe)
@@ -75,7 +140,10 @@ func (s *Store) waitOn(ctx context.Context, client goredis.Cmdable, c *call, wit
 		} else {
 			c.queueWhole(ctx, pipe)
 		}
-		confirmed := pipe.Do(ctx, "WAIT", s.opts.WaitReplicas, s.opts.WaitTimeout.Milliseconds())
+		var confirmed *goredis.Cmd
+		if wait {
+			confirmed = pipe.Do(ctx, "WAIT", s.opts.WaitReplicas, s.opts.WaitTimeout.Milliseconds())
+		}
 		_, _ = pipe.Exec(ctx) // the commands have the errors
 		if first && c.unknown() {
 			continue
@@ -83,11 +151,15 @@ func (s *Store) waitOn(ctx context.Context, client goredis.Cmdable, c *call, wit
 		if c.cmd.Err() != nil {
 			return c.cmd.Err()
 		}
-		n, waitErr := confirmed.Int64()
-		if waitErr != nil {
-			return waitErr
+		if !wait {
+			return fmt.Errorf("%w: there were too few a moment ago", errTooFewReplicas)
 		}
-		if n < int64(s.opts.WaitReplicas) {
+		n, err := confirmed.Int64()
+		if err != nil {
+			return err
+		}
+		enough := n >= int64(s.opts.WaitReplicas)
+		if s.replicas.confirmed(addr, enough); !enough {
 			return fmt.Errorf("%w: %d of %d", errTooFewReplicas, n, s.opts.WaitReplicas)
 		}
 		return nil

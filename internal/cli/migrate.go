@@ -9,9 +9,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"time"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/redis/go-redis/v9/logging"
