@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/memory"
@@ -70,6 +72,9 @@ func (sa *SessionsAPI) importMessages(c call) error {
 		}
 	case errors.Is(err, store.ErrUnsupported):
 		return openai.StatusError(http.StatusNotImplemented, "This service takes in no messages.")
+	case errors.Is(err, store.ErrUnconfirmed) && len(seqs) > 0:
+		// Who sends it again would have it twice, and has it still.
+		sa.logger.Warn("imported messages may be lost in a failover", zap.String("request_id", w.id), zap.Error(err))
 	case err != nil:
 		return &unavailable{err}
 	}

@@ -7,7 +7,9 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// Import saves exchanges with one run of the script: a session has one slot.
+// Import saves exchanges with one run of the script, or, where they are so many
+// that it would hold up others, with several: see staging. Where too few replicas
+// confirm them, it returns their Seqs too.
 func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
 	if i.Session == "" {
 		return nil, errors.New("redis: import into a session without a name")
@@ -20,9 +22,15 @@ func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
 		return nil, nil
 	}
 	a := store.Append{Scope: i.Scope, Session: i.Session, Mark: i.Mark, Anyway: true, TTL: i.TTL}
-	reply, err := s.appendAll(ctx, &a, i.Exchanges, s.beside(&a))
+	var reply appendReply
+	var err error
+	if isSmall(i.Exchanges) {
+		reply, err = s.appendAll(ctx, &a, i.Exchanges, s.beside(&a))
+	} else {
+		reply, err = s.appendStaged(ctx, &a, i.Exchanges)
+	}
 	if err != nil {
-		return nil, failure(ctx, err)
+		return reply.seqs, failure(ctx, err)
 	}
 	if reply.outcome == appendDeleted {
 		return nil, store.ErrDeleted

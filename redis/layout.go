@@ -25,6 +25,9 @@ const (
 	seenKey = "seen"
 	// vectorsKey is a hash of exchanges' Seqs to their vectors: see vectors.go.
 	vectorsKey = "turn"
+	// stagedLogKey and stagedSeenKey are what the log and seen will be when an
+	// import is saved; behind the tag stands the import's name. They expire.
+	stagedLogKey, stagedSeenKey = "staged_log", "staged_seen"
 	// epochKey is when the session was last deleted, in microseconds.
 	epochKey = "epoch"
 )

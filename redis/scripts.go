@@ -71,6 +71,9 @@ var (
 	finishPurgeScript   = newScriptWith(evenFull, "finish_purge")
 	setVectorsScript    = newScript("set_vectors")
 	setModelScript      = newScript("set_model")
+	commitScript        = newScript("commit")
+	copyLogScript       = newScript("copy_log")
+	copySeenScript      = newScript("copy_seen")
 	readyScript         = newScriptWith(notFull, "ready")
 	putScript           = newScriptWith(evenFull, "put")
 
@@ -83,7 +86,7 @@ var (
 var scripts = []*script{
 	rateScript, gatherScript, appendScript, pageScript, atScript, putVectorsScript, deleteSessionScript, forgetSessionScript,
 	createFileScript, addChunksScript, finishFileScript, deleteFileScript, purgeChunksScript, finishPurgeScript,
-	setVectorsScript, setModelScript, readyScript, putScript,
+	setVectorsScript, setModelScript, commitScript, copyLogScript, copySeenScript, readyScript, putScript,
 }
 
 // loadScripts has every primary know the scripts, so that the first request
