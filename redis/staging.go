@@ -117,7 +117,8 @@ func (s *Store) stage(ctx context.Context, a *store.Append, list []store.Exchang
 	if err != nil {
 		return st, err
 	}
-	if st.renames = len(fresh) > moved; st.renames {
+	// Where nothing is to be copied, it is the cheaper way for any number.
+	if st.renames = len(fresh) > moved || st.log == 0 && len(fresh) > 0; st.renames {
 		if err := st.copyOld(ctx); err != nil {
 			return st, err
 		}
