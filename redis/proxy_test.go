@@ -22,7 +22,7 @@ type proxy struct {
 
 	// drip, where set, says how much of an answer is sent at a time, and how
 	// long the pause is behind it.
-	drip func() (int, time.Duration)
+	drip atomic.Pointer[func() (int, time.Duration)]
 
 	mu    sync.Mutex
 	seen  map[string]bool // the names of commands
@@ -82,8 +82,8 @@ func (p *proxy) serve(client, server net.Conn) error {
 	for {
 		if in.Buffered() == 0 {
 			// All that was asked is answered: what comes now is another turn.
-			for p.drip != nil {
-				step, pause := p.drip()
+			for drip := p.drip.Load(); drip != nil; {
+				step, pause := (*drip)()
 				if len(answer) <= step {
 					break
 				}

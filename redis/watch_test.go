@@ -130,22 +130,14 @@ func TestAConnectionThatIsDeadIsNoServerThatHangs(t *testing.T) {
 // time to the next byte.
 func TestALargeAnswerMayTakeLongerThanSilence(t *testing.T) {
 	const patience = 200 * time.Millisecond
-	var slow atomic.Bool
-	p := startProxy(t, sharedServer(t).addr(), func(command value, forward func() (value, error)) (value, error) {
-		return forward()
-	})
-	p.drip = func() (int, time.Duration) {
-		if slow.Load() {
-			return 64 << 10, patience / 8
-		}
-		return 1 << 30, 0
-	}
+	p := startProxy(t, sharedServer(t).addr(), nil)
 	s := openAt(t, p.url(), Options{Prefix: newPrefix(), NoFiles: true, Timeout: patience})
 	ctx := context.Background()
 	for i := range 500 {
 		add(t, s, "s", fmt.Sprint("e", i))
 	}
-	slow.Store(true)
+	slowly := func() (int, time.Duration) { return 64 << 10, patience / 8 }
+	p.drip.Store(&slowly)
 	list, err := s.Exchanges(ctx, of("a"), "s", 0, 500, store.Ascending) // 1 MB: 15 steps of 25 ms
 	if err != nil || len(list) != 500 {
 		t.Errorf("got %d, %v", len(list), err)
