@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/sqlite"
@@ -67,7 +68,18 @@ func (*SQLite) Local() {}
 
 // Open opens the file, and creates it if need be.
 func (s *SQLite) Open(ctx context.Context, _ embed.Embedder) (store.Store, error) {
-	return sqlite.Open(ctx, s.path(), sqlite.Options{Synchronous: s.level()})
+	return sqlite.Open(ctx, s.path(), sqlite.Options{Synchronous: s.level(), Unwritable: logUnwritable})
+}
+
+// logUnwritable tells the operator, by the process's own log: the store outlives
+// configurations.
+func logUnwritable(why error) {
+	logger := caddy.Log().Named("backstory.store")
+	if why == nil {
+		logger.Info("the store can be written again")
+		return
+	}
+	logger.Error("the store can't be written: requests that would save are refused until it can be", zap.Error(why))
 }
 
 func (s *SQLite) level() sqlite.Synchronous {

@@ -151,6 +151,7 @@ func (ca *chatAPI) load(ctx context.Context, w *replyWriter, req *request) (*loa
 		Session:  req.chat.SessionID,
 		Tokens:   ca.options.Context.MaxAddedTokens,
 		Messages: resent(req.chat.Messages),
+		Saves:    req.saves() && !req.preview,
 		Month:    req.month,
 	}}
 	w.stats.Begin(stats.Gather)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 )
 
 // conn is the writer's connection, with its statements prepared once. A write
@@ -13,7 +14,12 @@ type conn struct {
 	statements map[string]*sql.Stmt
 	// effects are what the transaction under way does to the cache.
 	effects []effect
+	began   time.Time // the job under way
 }
+
+// spent reports whether a step has taken its time, and leaves the rest to the
+// next one.
+func (c *conn) spent() bool { return time.Since(c.began) >= stepTime }
 
 // after has the cache told of an effect once the transaction is committed.
 func (c *conn) after(e effect) { c.effects = append(c.effects, e) }

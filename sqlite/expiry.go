@@ -66,7 +66,7 @@ func (s *Store) sweepOnce(ctx context.Context) error {
 		return err
 	}
 	for found := int64(len(ended)) * sweepBatch; found == sweepBatch; {
-		err := s.writer.write(ctx, sweepBatch, func(c *conn) (err error) {
+		err := s.writer.step(ctx, func(c *conn) (err error) {
 			// The same ones both times, in one transaction.
 			const first = ` FROM sessions WHERE expires <= ? ORDER BY id LIMIT ?`
 			now := s.now().UnixMilli()

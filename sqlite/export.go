@@ -65,8 +65,8 @@ func decodeVector(b []byte) ([]float32, error) {
 // RestoreSessions sets the times and the order of sessions, in steps.
 func (s *Store) RestoreSessions(ctx context.Context, scope store.Scope, list []store.Session) error {
 	for len(list) > 0 {
-		batch := list[:min(groupCost, len(list))]
-		err := s.writer.write(ctx, len(batch), func(c *conn) error { return s.restoreSessions(c, scope, batch) })
+		batch := list[:min(purgeBatch, len(list))]
+		err := s.writer.step(ctx, func(c *conn) error { return s.restoreSessions(c, scope, batch) })
 		if err != nil {
 			return err
 		}

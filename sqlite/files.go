@@ -37,7 +37,7 @@ func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File,
 	f.Chunks = 0
 	var id int64
 	var found *store.File // the same file, if it is there
-	err := s.writer.write(ctx, len(content)/partSize+1, func(c *conn) error {
+	err := s.writer.add(ctx, func(c *conn) error {
 		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File,
 // returns.
 func (s *Store) writeRest(ctx context.Context, scope store.Scope, f store.File, id int64, content []byte) (found *store.File, err error) {
 	for part := partBatch; part*partSize < len(content); part += partBatch {
-		err := s.writer.write(ctx, groupCost, func(c *conn) error { return writeParts(c, id, content, part) })
+		err := s.writer.add(ctx, func(c *conn) error { return writeParts(c, id, content, part) })
 		if err != nil {
 			return nil, err
 		}
@@ -205,7 +205,7 @@ func (s *Store) ListFiles(ctx context.Context, scope store.Scope, q store.FileQu
 func (s *Store) DeleteFile(ctx context.Context, scope store.Scope, id string) error {
 	var file int64
 	var purged bool
-	err := s.writer.write(ctx, purgeBatch, func(c *conn) error {
+	err := s.writer.step(ctx, func(c *conn) error {
 		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err

@@ -36,6 +36,9 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 	if !rate.Allowed {
 		return store.Gathered{Rate: rate}, nil
 	}
+	if err := s.writer.disk.state(); err != nil && req.Saves {
+		return store.Gathered{Rate: rate}, err
+	}
 	facts, t, found, stamp, err := s.writer.cache.look(&req, s.now())
 	if err != nil {
 		return store.Gathered{}, err

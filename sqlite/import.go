@@ -12,7 +12,7 @@ func (s *Store) Import(ctx context.Context, i store.Import) (seqs []int64, err e
 	if i.Session == "" {
 		return nil, errors.New("sqlite: import into a session without a name")
 	}
-	err = s.writer.write(ctx, len(i.Exchanges), func(c *conn) (err error) {
+	err = s.writer.add(ctx, func(c *conn) (err error) {
 		seqs, err = s.importAll(c, &i)
 		return err
 	})

@@ -10,9 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
-	sqlite "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
@@ -151,11 +151,12 @@ func dsn(path string, synchronous Synchronous, more ...string) string {
 
 // explain adds a remedy to the errors of SQLite that have one.
 func explain(err error) error {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return err
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("the disk is full; make room: %w", err)
 	}
-	switch e.Code() & 0xff {
+	switch code(err) {
+	case sqlite3.SQLITE_FULL:
+		return fmt.Errorf("the disk is full; make room: %w", err)
 	case sqlite3.SQLITE_NOTADB:
 		return fmt.Errorf("the file isn't a SQLite database; name another: %w", err)
 	case sqlite3.SQLITE_CORRUPT:

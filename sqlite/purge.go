@@ -8,11 +8,8 @@ import (
 )
 
 const (
-	// purgeBatch is how many rows a step of a removal takes away, and
-	// ingestBatch how many chunks a step of an upload adds. Either takes some
-	// tens of milliseconds, which is what an append may have to wait.
-	purgeBatch  = 128
-	ingestBatch = 64
+	// purgeBatch is how many rows a step of a removal takes away.
+	purgeBatch = 128
 	// partSize is how an original is cut up, and partBatch how many parts a
 	// step writes or removes.
 	partSize  = 1 << 20
@@ -92,7 +89,7 @@ func (s *Store) finishPurge(ctx context.Context, step func(*conn) (done bool, er
 // purge removes step by step, so that others can write in between.
 func (s *Store) purge(ctx context.Context, step func(*conn) (done bool, err error)) error {
 	for done := false; !done; {
-		err := s.writer.write(ctx, purgeBatch, func(c *conn) (err error) {
+		err := s.writer.step(ctx, func(c *conn) (err error) {
 			done, err = step(c)
 			return err
 		})

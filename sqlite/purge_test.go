@@ -205,21 +205,6 @@ func TestAppendsGetInBetweenTheStepsOfARemoval(t *testing.T) {
 	}
 }
 
-func TestAnUploadWaitsInLineAgainAfterEachStep(t *testing.T) {
-	s := temporary(t)
-	begin(t, s, "f1", 1)
-	release := s.writer.hold(t)
-	done := make(chan error, 1)
-	go func() { done <- s.AddChunks(context.Background(), of("a"), "f1", chunks(5*ingestBatch)) }()
-	if cost := s.writer.queued(1)[0].cost; cost != ingestBatch {
-		t.Errorf("the first step is of %d chunks, want %d", cost, ingestBatch)
-	}
-	release()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestNumbersAreNeverUsedTwice(t *testing.T) {
 	s := temporary(t)
 	ctx := context.Background()

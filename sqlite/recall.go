@@ -25,7 +25,7 @@ func (s *Store) PutVectors(ctx context.Context, scope store.Scope, session strin
 		return err
 	}
 	digest := sessionDigest(session)
-	return s.writer.write(ctx, len(list), func(c *conn) error {
+	return s.writer.add(ctx, func(c *conn) error {
 		for i := range list {
 			v := &list[i]
 			if v.Seq < 0 || v.Seq > seqMask {

@@ -43,35 +43,40 @@ func (s *Store) KnownVectors(ctx context.Context, scope store.Scope, model strin
 // SetVectors gives chunks other vectors, in steps.
 func (s *Store) SetVectors(ctx context.Context, scope store.Scope, id, model string, chunks []store.Chunk) error {
 	for {
-		batch := chunks[:min(ingestBatch, len(chunks))]
-		err := s.writer.write(ctx, len(batch), func(c *conn) error { return s.setVectors(c, scope, id, model, batch) })
-		if chunks = chunks[len(batch):]; err != nil || len(chunks) == 0 {
+		set := 0
+		err := s.writer.add(ctx, func(c *conn) (err error) {
+			set, err = s.setVectors(c, scope, id, model, chunks)
+			return err
+		})
+		if chunks = chunks[min(set, len(chunks)):]; err != nil || len(chunks) == 0 {
 			return err
 		}
 	}
 }
 
-func (s *Store) setVectors(c *conn, scope store.Scope, id, model string, chunks []store.Chunk) error {
+// setVectors sets the vectors of as many chunks as a step has time for, and
+// returns how many.
+func (s *Store) setVectors(c *conn, scope store.Scope, id, model string, chunks []store.Chunk) (set int, err error) {
 	t, err := s.addTenant(c, scope)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var file int64
 	var status store.FileStatus
 	err = c.row(`SELECT id, status FROM files WHERE tenant = ? AND name = ? AND hidden = 0`, t, id).Scan(&file, &status)
 	if errors.Is(err, store.ErrNotFound) {
-		return store.ErrDeleted
+		return 0, store.ErrDeleted
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if status != store.FileProcessed {
-		return fmt.Errorf("sqlite: set vectors of a file that is %s", status)
+		return 0, fmt.Errorf("sqlite: set vectors of a file that is %s", status)
 	}
-	for i := range chunks {
-		k := &chunks[i]
+	for ; set < len(chunks) && (set == 0 || !c.spent()); set++ {
+		k := &chunks[set]
 		if err := c.exec(`DELETE FROM vectors WHERE id = (SELECT id FROM chunks WHERE file = ? AND n = ?)`, file, k.N); err != nil {
-			return err
+			return 0, err
 		}
 		if len(k.Vector) == 0 {
 			continue
@@ -80,10 +85,10 @@ func (s *Store) setVectors(c *conn, scope store.Scope, id, model string, chunks 
 		err := c.exec(`INSERT INTO vectors (id, file, model, vector, digest) SELECT id, file, ?, ?, ? FROM chunks WHERE file = ? AND n = ?`,
 			model, encodeVector(k.Vector), digest[:], file, k.N)
 		if err != nil {
-			return err
+			return 0, err
 		}
 	}
-	return nil
+	return set, nil
 }
 
 // SetModel records the model of a file's vectors.

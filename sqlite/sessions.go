@@ -140,7 +140,7 @@ func (s *Store) DeleteSession(ctx context.Context, scope store.Scope, session st
 	}
 	var existed, purged bool
 	var id int64
-	err := s.writer.write(ctx, purgeBatch, func(c *conn) error {
+	err := s.writer.step(ctx, func(c *conn) error {
 		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err

@@ -42,6 +42,9 @@ type Options struct {
 	// CacheSize is how many bytes of the tails of sessions are kept in memory;
 	// none where it is negative. Default: 64 MiB.
 	CacheSize int
+	// Unwritable, where set, is told when the file can no longer be written, and
+	// why, and with nil when it can be again. It must not block.
+	Unwritable func(why error)
 	// Now tells the time. Default: time.Now.
 	Now func() time.Time
 }
@@ -68,10 +71,13 @@ type Store struct {
 	closed  bool
 }
 
-// Ping tells whether the file can be read.
+// Ping tells whether the file can be read, and, as far as is known, written.
 func (s *Store) Ping(ctx context.Context) error {
 	var one int
-	return s.row(ctx, `SELECT 1 FROM sqlite_schema LIMIT 1`).Scan(&one)
+	if err := s.row(ctx, `SELECT 1 FROM sqlite_schema LIMIT 1`).Scan(&one); err != nil {
+		return err
+	}
+	return s.writer.disk.state()
 }
 
 // Close waits for writes under way and closes the file. Removals under way stop

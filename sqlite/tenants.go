@@ -30,7 +30,7 @@ func (s *Store) Tenants(ctx context.Context) ([]string, error) {
 
 // ForgetTenant removes a tenant's keys and its usage.
 func (s *Store) ForgetTenant(ctx context.Context, tenant string) (keys int, err error) {
-	err = s.writer.write(ctx, purgeBatch, func(c *conn) error {
+	err = s.writer.step(ctx, func(c *conn) error {
 		n, err := c.count(`DELETE FROM keys WHERE tenant = ?`, tenant)
 		if err != nil {
 			return err

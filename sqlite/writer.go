@@ -5,17 +5,10 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
 const (
-	// groupCost is how much one transaction takes on, in rows written or so:
-	// enough to share the cost of a commit, little enough not to keep those
-	// in it waiting.
-	groupCost = 512
 	// tidyEvery is how often the log is folded into the database. SQLite does
 	// it by itself too, but never to the end while there are readers.
 	tidyEvery = 30 * time.Second
@@ -23,44 +16,22 @@ const (
 	tidyPages = 4096
 )
 
-// writer is the one goroutine that writes. It takes all jobs that wait into one
-// transaction; a job that fails is undone alone.
+// writer is the one goroutine that writes. It takes all saves that wait into one
+// transaction; a job that fails is undone alone. In between it runs steps: see
+// queue.
 type writer struct {
 	db    *sql.DB
 	conn  *conn
 	cache *cache // told of every commit before those who wait for it
+	disk  *disk  // whether the file can be written
 
 	version version // of what others have written
 	seen    int64
 
-	mu     sync.Mutex
-	queue  []*job
-	closed bool
-
-	wake    chan struct{} // holds one token when there is something to look at
+	queue   queue
 	stopped chan struct{}
 	dirty   bool // whether something was written since the last tidy
 }
-
-// job is something to write. It may be run more than once, each time from the
-// start: the one before was undone.
-type job struct {
-	run  func(*conn) error
-	cost int
-
-	state    atomic.Int32
-	err      error
-	panicked error
-	done     chan struct{}
-}
-
-// The states of a job. A waiting one can be given up, a started one can't:
-// whoever waits for it learns how it ended.
-const (
-	waiting = iota
-	started
-	givenUp
-)
 
 // newWriter opens the connection and brings the file up to date. The caller
 // starts loop.
@@ -77,7 +48,8 @@ func newWriter(ctx context.Context, path string, o Options) (_ *writer, err erro
 	w := &writer{
 		db:      db,
 		conn:    &conn{c: c, statements: make(map[string]*sql.Stmt)},
-		wake:    make(chan struct{}, 1),
+		disk:    newDisk(path, o.Unwritable),
+		queue:   queue{wake: make(chan struct{}, 1)},
 		stopped: make(chan struct{}),
 	}
 	if err := w.prepare(ctx, path, o); err != nil {
@@ -102,97 +74,46 @@ func (w *writer) prepare(ctx context.Context, path string, o Options) (err error
 		return err
 	}
 	w.cache = newCache(watch, o.CacheSize)
-	return nil
-}
-
-// write runs a job in a transaction, and returns when it is committed. It fails
-// with ctx's error only where the job wasn't begun.
-func (w *writer) write(ctx context.Context, cost int, run func(*conn) error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	j := &job{run: run, cost: cost, done: make(chan struct{})}
-	w.mu.Lock()
-	if w.closed {
-		w.mu.Unlock()
-		return errClosed
-	}
-	w.queue = append(w.queue, j)
-	w.mu.Unlock()
-	w.nudge()
-
-	select {
-	case <-j.done:
-	case <-ctx.Done():
-		if j.state.CompareAndSwap(waiting, givenUp) {
-			return ctx.Err()
-		}
-		<-j.done
-	}
-	if j.panicked != nil {
-		panic(j.panicked)
-	}
-	return j.err
-}
-
-func (w *writer) nudge() {
-	select {
-	case w.wake <- struct{}{}:
-	default: // it has yet to take the last one
-	}
+	return w.disk.watch()
 }
 
 // close waits for the jobs in the queue and closes the connection.
 func (w *writer) close() error {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	w.nudge()
+	w.queue.close()
 	<-w.stopped
 	return errors.Join(w.cache.close(), w.version.close(), w.conn.close(), w.db.Close())
 }
 
 func (w *writer) loop() {
 	defer close(w.stopped)
-	tick := time.NewTicker(tidyEvery)
-	defer tick.Stop()
+	tidy, check := time.NewTicker(tidyEvery), time.NewTicker(checkEvery)
+	defer tidy.Stop()
+	defer check.Stop()
 	for {
-		group, closed := w.take()
-		switch {
-		case len(group) > 0:
+		group, closed := w.queue.take()
+		if len(group) > 0 {
 			w.commit(group)
+			w.queue.did(group)
 			select {
-			case <-tick.C:
+			case <-tidy.C:
 				w.tidy()
+			case <-check.C:
+				w.check()
 			default:
 			}
-		case closed:
+			continue
+		}
+		if closed {
 			return
-		default:
-			select {
-			case <-w.wake:
-			case <-tick.C:
-				w.tidy()
-			}
+		}
+		select {
+		case <-w.queue.wake:
+		case <-tidy.C:
+			w.tidy()
+		case <-check.C:
+			w.check()
 		}
 	}
-}
-
-// take starts the jobs at the head of the queue that make up one group.
-func (w *writer) take() (group []*job, closed bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	cost, n := 0, 0
-	for ; n < len(w.queue) && cost < groupCost; n++ {
-		if j := w.queue[n]; j.state.CompareAndSwap(waiting, started) {
-			group = append(group, j)
-			cost += j.cost
-		}
-	}
-	rest := copy(w.queue, w.queue[n:])
-	clear(w.queue[rest:]) // what was taken is done with, and can be freed
-	w.queue = w.queue[:rest]
-	return group, w.closed
 }
 
 // commit runs the jobs in one transaction and tells each how it ended. If the
@@ -200,7 +121,14 @@ func (w *writer) take() (group []*job, closed bool) {
 // strikes only the job that it comes from.
 func (w *writer) commit(group []*job) {
 	w.dirty = true
-	if err := w.transact(group); err != nil {
+	err := w.transact(group)
+	if why := fault(err, group); why != nil {
+		// What was paid for gets the room that is kept for it.
+		if w.disk.fail(why); w.disk.release() {
+			err = w.transact(group)
+		}
+	}
+	if err != nil {
 		for _, j := range group {
 			if len(group) > 1 {
 				err = w.transact([]*job{j})
@@ -210,7 +138,13 @@ func (w *writer) commit(group []*job) {
 			}
 		}
 	}
+	if why := fault(nil, group); why != nil {
+		w.disk.fail(why)
+	}
 	for _, j := range group {
+		if isFault(j.err) {
+			j.err = w.disk.state()
+		}
 		close(j.done)
 	}
 }
@@ -225,6 +159,12 @@ func (w *writer) transact(group []*job) error {
 		keep, err := w.run(group)
 		if keep && err == nil {
 			err = w.conn.exec(`COMMIT`)
+		}
+		if keep && err == nil { // what went into a file that nobody will find is not kept
+			if err = w.disk.lost(); err != nil {
+				w.conn.forgetEffects(0)
+				return err
+			}
 		}
 		if !keep || err != nil {
 			w.conn.forgetEffects(0)
@@ -281,19 +221,6 @@ func (w *writer) isolate(j *job) error {
 		}
 	}
 	return w.conn.exec(`RELEASE job`)
-}
-
-// try runs the job. What it panics with belongs to its caller's goroutine, not
-// to the writer's.
-func (j *job) try(c *conn) (err error) {
-	j.panicked = nil
-	defer func() {
-		if v := recover(); v != nil {
-			j.panicked = fmt.Errorf("%v\n\n%s", v, debug.Stack())
-			err = j.panicked
-		}
-	}()
-	return j.run(c)
 }
 
 // tidy folds the log into the database and gives free pages back. It doesn't

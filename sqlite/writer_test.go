@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 
@@ -38,12 +39,12 @@ func (w *writer) hold(t *testing.T) (release func()) {
 // queued waits until n jobs are in the queue, and returns them.
 func (w *writer) queued(n int) []*job {
 	for {
-		w.mu.Lock()
-		if len(w.queue) >= n {
-			defer w.mu.Unlock()
-			return append([]*job(nil), w.queue...)
+		w.queue.mu.Lock()
+		if all := slices.Concat(w.queue.saves, w.queue.steps); len(all) >= n {
+			w.queue.mu.Unlock()
+			return all
 		}
-		w.mu.Unlock()
+		w.queue.mu.Unlock()
 		runtime.Gosched()
 	}
 }
@@ -164,12 +165,12 @@ func TestAStartedJobTellsItsTrueOutcome(t *testing.T) {
 }
 
 func TestAGroupTakesNoMoreThanItsCost(t *testing.T) {
-	w := &writer{}
+	q := &queue{}
 	for range 5 {
-		w.queue = append(w.queue, &job{cost: groupCost / 2})
+		q.saves = append(q.saves, &job{cost: groupCost / 2})
 	}
 	for i, want := range []int{2, 2, 1, 0} {
-		if group, _ := w.take(); len(group) != want {
+		if group, _ := q.take(); len(group) != want {
 			t.Errorf("group %d has %d jobs, want %d", i, len(group), want)
 		}
 	}
@@ -190,10 +191,7 @@ func TestTidyingFoldsTheLogAndGivesPagesBack(t *testing.T) {
 	if err := w.write(context.Background(), 1, fill); err != nil {
 		t.Fatal(err)
 	}
-	w.mu.Lock() // once it has stopped, the connection is this goroutine's
-	w.closed = true
-	w.mu.Unlock()
-	w.nudge()
+	w.queue.close() // once it has stopped, the connection is this goroutine's
 	<-w.stopped
 	state := func() (free int, log int64) {
 		if err := w.conn.row(`PRAGMA freelist_count`).Scan(&free); err != nil {

@@ -13,6 +13,10 @@ type GatherRequest struct {
 	// or the session ends. Two exchanges more come with them, so that the
 	// caller sees where a cut falls. Hidden exchanges come too.
 	Tokens, Messages int
+	// Saves says that the request wants to save something. A store that knows
+	// that it can't refuses it then, with ErrFull where it has no room, instead of
+	// answering: the model is not to be paid for what can't be kept.
+	Saves bool
 	// Month, where set, is the one whose usage is to be told, by a store that
 	// is a Usage.
 	Month Month
