@@ -95,10 +95,11 @@ func (d *disk) state() error {
 func (d *disk) fail(why error) {
 	u := &unwritable{explain(why)}
 	before := d.why.Swap(u)
-	if before == nil {
+	if before == nil || errors.Is(why, errGone) { // to look again costs nothing
 		d.pause = 0
+	} else {
+		d.pause = min(max(2*d.pause, checkEvery), longestPause)
 	}
-	d.pause = min(max(2*d.pause, checkEvery), longestPause)
 	d.next = time.Now().Add(d.pause)
 	if before == nil || errors.Is(why, errGone) && !errors.Is(before, errGone) {
 		d.notify(u)
