@@ -86,7 +86,7 @@ type request struct {
 	caller  caller
 	chat    *openai.Chat
 	model   tokens.Model
-	retried bool // the client says so
+	retries int // which retry the client calls it; 0: the first try
 	preview bool
 	// month is the one whose allowance the request draws on; 0 where the plan
 	// has none.
@@ -113,8 +113,7 @@ func (ca *chatAPI) parse(c call) (*request, error) {
 	}
 	w.stats.Model, w.stats.Session = chat.Model, chat.SessionID
 	req := &request{id: w.id, caller: who, chat: chat, model: ca.modelFor(chat.Model), preview: r.URL.Path == previewPath}
-	retries, _ := strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
-	req.retried = retries > 0
+	req.retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	if who.plan.TokensPerMonth > 0 {
 		req.month = thisMonth()
 	}

@@ -60,7 +60,7 @@ func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) e
 	}
 	completed := memory.Completed{
 		ID: x.req.id, Messages: x.req.chat.Messages, Conversation: x.history.said, Reconciliation: x.history.Reconciliation,
-		Reply: reply, Closed: closed, Now: time.Now(), Count: x.api.countStored,
+		Reply: reply, Closed: closed, Retries: x.req.retries, Now: time.Now(), Count: x.api.countStored,
 	}
 	for _, c := range x.prompt.plan.Chunks {
 		completed.Chunks = append(completed.Chunks, store.ChunkRef{FileID: c.FileID, N: c.N})

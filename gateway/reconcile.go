@@ -27,7 +27,7 @@ type reconciled struct {
 // resent, the beginning is read too.
 func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*reconciled, error) {
 	said, now := memory.Conversation(req.chat.Messages), time.Now()
-	h := &reconciled{Reconciliation: memory.Reconcile(l.Tail, said, req.retried, now), said: said}
+	h := &reconciled{Reconciliation: memory.Reconcile(l.Tail, said, req.retries > 0, now), said: said}
 	if hasOlder(l.Tail, l.asked) {
 		h.unread = l.Tail[0].Offset
 	}

@@ -19,6 +19,7 @@ type Completed struct {
 	Reconciliation Reconciliation
 	Reply          *openai.Reply
 	Closed         bool // the client left before the end
+	Retries        int  // which retry the client calls the request; 0: the first try
 	Now            time.Time
 	// Chunks were quoted in the request's user message.
 	Chunks []store.ChunkRef
@@ -41,7 +42,7 @@ func (c *Completed) Draft() (d Draft, save bool) {
 	d = Draft{
 		Said: c.Conversation, New: min(c.Reconciliation.New, len(c.Conversation)), Replaces: c.Reconciliation.Replaces,
 		Exchange: store.Exchange{
-			ID: c.ID, Created: c.Now, Model: reply.Model, Finish: reply.Finish,
+			ID: retryID(c.ID, c.Retries), Created: c.Now, Model: reply.Model, Finish: reply.Finish,
 			Carried: c.Reconciliation.Carried, Passages: c.Chunks, Recalled: c.Quotes,
 			// Providers refuse an assistant message without content, and nobody can
 			// answer a call that broke off.

@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/backstory-proxy/backstory/memory"
@@ -105,6 +106,68 @@ func TestTwoRequestsOfAClientThatAskedAgain(t *testing.T) {
 	if got, want := len(s.log), 3; got != want {
 		t.Errorf("both replies were delivered: %d exchanges, want %d: %s", got, want, s.saved())
 	}
+}
+
+// A connection may be dead without the proxy's notice: then the first try of a
+// request ends as if its reply had been delivered, while the retry runs.
+func TestARetryBesideItsFirstTry(t *testing.T) {
+	t.Run("the first try ends first", func(t *testing.T) {
+		s := newSession(t)
+		s.ask("u:A").answered("a:a")
+		first, again := s.ask("u:B"), s.retry("u:B")
+		first.answered("a:b1")
+		again.answered("a:b2").want("u:A a:a | u:B a:b2")
+	})
+	t.Run("the retry ends first", func(t *testing.T) {
+		s := newSession(t)
+		first, again := s.ask("u:B"), s.retry("u:B")
+		again.answered("a:b2")
+		first.answered("a:b1").want("u:B a:b2")
+	})
+	t.Run("the conversation has gone on before the first try ends", func(t *testing.T) {
+		s := newSession(t)
+		first, again := s.ask("u:B"), s.retry("u:B")
+		again.answered("a:b2")
+		s.ask("u:C").answered("a:c")
+		first.answered("a:b1").want("u:B a:b2 | u:C a:c")
+	})
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		t.Run(fmt.Sprint("two retries, that end as ", order), func(t *testing.T) {
+			s := newSession(t)
+			tries := []*request{s.ask("u:B"), s.again(1, "u:B"), s.again(2, "u:B")}
+			for _, n := range order {
+				tries[n].answered(fmt.Sprint("a:b", n))
+			}
+			s.want("u:B a:b2")
+		})
+	}
+	t.Run("with a history that the client resends", func(t *testing.T) {
+		s := newSession(t)
+		first, again := s.ask("u:A a:a u:B"), s.retry("u:A a:a u:B")
+		first.answered("a:b1")
+		again.answered("a:b2").want("u:A a:a u:B a:b2")
+	})
+	t.Run("who retries and leaves loses nothing of what was delivered", func(t *testing.T) {
+		s := newSession(t)
+		first, again := s.ask("u:B"), s.retry("u:B")
+		again.left("a:b")
+		first.answered("a:b1").want("u:B a:b1")
+	})
+	t.Run("two that say the same and show no sign of a retry", func(t *testing.T) {
+		s := newSession(t)
+		one, other := s.ask("u:yes"), s.ask("u:yes")
+		one.answered("a:1")
+		other.answered("a:2").want("u:yes a:1 | u:yes a:2")
+	})
+	t.Run("two that say the same, and both are retried", func(t *testing.T) {
+		s := newSession(t)
+		one, other := s.ask("u:yes"), s.ask("u:yes")
+		oneAgain, otherAgain := s.retry("u:yes"), s.retry("u:yes")
+		one.answered("a:1")
+		other.answered("a:2")
+		oneAgain.answered("a:3")
+		otherAgain.answered("a:4").want("u:yes a:3 | u:yes a:4")
+	})
 }
 
 func TestRebaseDropsWhatOthersSaved(t *testing.T) {

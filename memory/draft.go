@@ -26,10 +26,13 @@ type Draft struct {
 // messages, nothing is left to save.
 //
 // A client that leaves and asks again at once has two requests in flight, and either
-// may end first. The one whose reply the client never got gives way.
+// may end first. The one whose reply the client never got gives way: the one that
+// the client left, or else, since a connection may be dead without anyone's notice,
+// the earlier try of one that is marked as a retry. Requests that happen to say the
+// same, and show no sign of a retry, both stay.
 func (d *Draft) Rebase(newer []store.Exchange) (e store.Exchange, replaces int64) {
 	e, replaces = d.Exchange, d.Replaces
-	closed := e.Finish == FinishClientClosed
+	closed, retries := e.Finish == FinishClientClosed, retriesOf(&e)
 	for i := range newer {
 		n := &newer[i]
 		if n.Carried != e.Carried || !sameNewMessages(n, d.Said) {
@@ -38,8 +41,10 @@ func (d *Draft) Rebase(newer []store.Exchange) (e store.Exchange, replaces int64
 		switch {
 		case n.Finish == FinishClientClosed && (n.Hidden || !closed):
 			replaces = n.Seq
-		case closed:
+		case closed || retriesOf(n) > retries:
 			return store.Exchange{}, 0
+		case retriesOf(n) < retries && n.Finish != FinishImported:
+			replaces = n.Seq
 		}
 	}
 	others := slices.DeleteFunc(slices.Clone(newer), func(n store.Exchange) bool { return n.Seq == replaces })

@@ -108,12 +108,20 @@ type request struct {
 	conv       []memory.RequestMessage
 	reconciled memory.Reconciliation
 	mark       int64
+	retries    int
 }
 
 // ask begins a request: what is looked up stays as it was then.
 func (s *session) ask(list string) *request { return s.begin(parse(list), false) }
 
 func (s *session) retry(list string) *request { return s.begin(parse(list), true) }
+
+// again is the nth retry.
+func (s *session) again(n int, list string) *request {
+	r := s.retry(list)
+	r.retries = n
+	return r
+}
 
 func (s *session) begin(messages []openai.Message, retried bool) *request {
 	s.now = s.now.Add(time.Second)
@@ -123,6 +131,9 @@ func (s *session) begin(messages []openai.Message, retried bool) *request {
 	}
 	before := fingerprint(tail)
 	r := &request{s: s, messages: messages, conv: memory.Conversation(messages), mark: s.seq}
+	if retried {
+		r.retries = 1
+	}
 	r.reconciled = memory.Reconcile(tail, r.conv, retried, s.now)
 	if !bytes.Equal(fingerprint(tail), before) {
 		s.t.Fatal("Reconcile changed the tail that it was given")
@@ -179,7 +190,7 @@ func (r *request) left(partial string) *session {
 
 func (r *request) completed(reply *openai.Reply, closed bool) *memory.Completed {
 	return &memory.Completed{
-		ID: fmt.Sprintf("%p", r), Messages: r.messages, Conversation: r.conv, Reconciliation: r.reconciled, Reply: reply, Closed: closed, Now: r.s.now,
+		ID: fmt.Sprintf("%p", r), Messages: r.messages, Conversation: r.conv, Reconciliation: r.reconciled, Reply: reply, Closed: closed, Retries: r.retries, Now: r.s.now,
 		Count: func(m *openai.Message) int { return len(m.JSON) },
 	}
 }

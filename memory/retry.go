@@ -1,6 +1,9 @@
 package memory
 
 import (
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/backstory-proxy/backstory/store"
@@ -60,4 +63,33 @@ func sameNewMessages(e *store.Exchange, conv []RequestMessage) bool {
 		}
 	}
 	return true
+}
+
+// What the ID of an exchange begins with whose request was a retry.
+const retryPrefix = "retry"
+
+// retryID returns the ID of an exchange whose request its client calls the nth
+// retry. The exchange that is saved beside it, on another proxy perhaps, must know
+// that. The ID says so because every store keeps it, and versions that know nothing
+// of this keep it too.
+func retryID(id string, n int) string {
+	if n < 1 {
+		return id
+	}
+	return fmt.Sprint(retryPrefix, n, "-", id)
+}
+
+// retriesOf undoes retryID: it returns which retry the exchange's request was; 0
+// where it was the first try.
+func retriesOf(e *store.Exchange) int {
+	rest, ok := strings.CutPrefix(e.ID, retryPrefix)
+	digits, _, found := strings.Cut(rest, "-")
+	if !ok || !found {
+		return 0
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 {
+		return 0
+	}
+	return n
 }
