@@ -33,6 +33,7 @@ func shipped(t *testing.T, changes ...string) string {
 var secrets = map[string]string{
 	"the service key":        acme,
 	"a wrong service key":    "not-a-key-of-ours",
+	"a key in a URL":         "key-in-a-url",
 	"the router's key":       router,
 	"a message":              "zanzibar",
 	"a reply":                "quagmire",
@@ -73,7 +74,7 @@ func TestTheLogsKeepSecrets(t *testing.T) {
 				t.Errorf("%s holds %s: %s", filepath.Base(file), what, log[start:end])
 			}
 		}
-		for _, want := range []string{"REDACTED", "/sessions/REDACTED", "after=REDACTED", `"tenant":"default"`} {
+		for _, want := range []string{"REDACTED", "/sessions/REDACTED", "/sessions?REDACTED", `"tenant":"default"`} {
 			if !strings.Contains(log, want) {
 				t.Errorf("%s doesn't hold %s: nothing was tested", filepath.Base(file), want)
 			}
@@ -117,6 +118,16 @@ func scenario(t *testing.T, s *site, upstream *fake) {
 		}
 	}
 	s.post("not-a-key-of-ours", "/chat/completions", chatBody("zanzibar", session))
+	for _, query := range []string{
+		"?serviceKey=key-in-a-url", "?a=b&SERVICEKEY=key-in-a-url", "?%73erviceKey=key-in-a-url", "?key=" + acme, "?" + acme, "?a;servicekey=key-in-a-url",
+	} {
+		for _, key := range []string{acme, ""} {
+			r := s.post(key, "/chat/completions"+query, chatBody("zanzibar", session), "serviceKey", key)
+			if r.status != http.StatusUnauthorized || key == acme && !strings.Contains(r.get("error.message").Str, "header serviceKey") {
+				t.Errorf("%s: status %d: %s", query, r.status, r.body)
+			}
+		}
+	}
 	s.post(acme, "/chat/completions", chatBody("zanzibar", session), "Authorization", "Bearer "+acme)
 
 	upstream.replyWith(func(w http.ResponseWriter, r *http.Request, _ string) {

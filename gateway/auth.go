@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -33,6 +34,14 @@ type caller struct {
 
 // authenticate checks both keys, and takes ours off the request.
 func (gt *gate) authenticate(r *http.Request) (caller, error) {
+	if gt.keyInURL(r.URL.RawQuery) {
+		return caller{}, openai.StatusError(http.StatusUnauthorized,
+			"A service key in a URL is not accepted: URLs are logged on their way. Send it in the header serviceKey. If the key was a real one, replace it.")
+	}
+	keys := r.Header.Values(upstream.HeaderServiceKey)
+	if slices.ContainsFunc(keys, func(other string) bool { return other != keys[0] }) {
+		return caller{}, openai.StatusError(http.StatusUnauthorized, "You provided two different service keys. Send one header serviceKey.")
+	}
 	key := r.Header.Get(upstream.HeaderServiceKey)
 	if key == "" && gt.routerKey != "" {
 		return gt.authenticateOne(r)
@@ -60,6 +69,27 @@ func (gt *gate) authenticate(r *http.Request) (caller, error) {
 	}
 	r.Header.Del(upstream.HeaderServiceKey)
 	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan}, nil
+}
+
+// keyInURL reports whether a query carries a service key: one by its name, in any
+// case, or by what it is, under any name. The router would be sent it, and every
+// server on the way logs it.
+func (gt *gate) keyInURL(query string) bool {
+	for pair := range strings.FieldsFuncSeq(query, func(r rune) bool { return r == '&' || r == ';' }) {
+		name, value, _ := strings.Cut(pair, "=")
+		if strings.EqualFold(unescape(name), "serviceKey") || gt.keys.Ours(unescape(value)) || gt.keys.Ours(unescape(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unescape decodes a part of a query; one that can't be decoded stays as it is.
+func unescape(part string) string {
+	if text, err := url.QueryUnescape(part); err == nil {
+		return text
+	}
+	return part
 }
 
 // lookup finds a service key and its plan. Errors other than keyring.ErrBadKey are

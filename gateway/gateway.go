@@ -176,6 +176,12 @@ func New(o Options) (*Gateway, error) {
 	if g.gate.keys, err = keyring.New(o.Keys, g.HasPlan); err != nil {
 		return nil, err
 	}
+	for i, k := range o.Keys {
+		if k.Weak() {
+			o.Logger.Warn("a service key of the configuration is shorter than 16 bytes and may be guessed; make one with the command keys create",
+				zap.Int("key", i+1), zap.String("tenant", k.Tenant))
+		}
+	}
 	if err := checkRouterKey(o.RouterKey, g.gate.keys); err != nil {
 		return nil, err
 	}

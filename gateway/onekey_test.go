@@ -127,6 +127,7 @@ func TestTheOperatorsAccountIsNotTheClients(t *testing.T) {
 	for _, request := range []string{
 		"POST /embeddings", "POST /completions", "POST /responses", "POST /moderations", "POST /rerank", "POST /audio/speech",
 		"POST /audio/transcriptions", "POST /images/generations", "GET /models", "HEAD /models", "GET /models/openai/gpt-5",
+		"GET /models/@cf/meta/llama-3.1_8b:free", "GET /models/a~b+c/d",
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		asked = nil
@@ -138,6 +139,10 @@ func TestTheOperatorsAccountIsNotTheClients(t *testing.T) {
 		"GET /key", "GET /credits", "GET /responses/resp_1", "DELETE /responses/resp_1", "GET /chat/completions/c_1", "GET /batches",
 		"POST /batches", "POST /key/generate", "POST /embeddings/", "DELETE /models/m",
 		"POST //key/generate", "GET /",
+		// What a server behind us may read as another path.
+		"GET /models/%252e%252e/key", "GET /models/%2e%2e%252fkey", "GET /models/..%5Ckey", "GET /models/..;/key", "GET /models/m;x=1",
+		"GET /models/a%3Fb", "GET /models/a%23b", "GET /models/a%00", "GET /models/a%20b", "GET /models/a%2Fb", "GET /models/caf%C3%A9",
+		"POST /%65mbeddings", "GET /models//key",
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		asked = nil

@@ -3,9 +3,11 @@ package gateway
 import (
 	"errors"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/keyring"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
@@ -45,6 +47,7 @@ func (gt *gate) authenticateOne(r *http.Request) (caller, error) {
 	if err != nil {
 		return caller{}, &unavailable{err}
 	}
+	r.Header.Del(upstream.HeaderServiceKey) // an empty one
 	r.Header.Set("Authorization", "Bearer "+gt.routerKey)
 	return caller{scope: store.Scope{Tenant: found.Tenant}, plan: plan, planName: found.Plan, onOperator: true}, nil
 }
@@ -52,12 +55,27 @@ func (gt *gate) authenticateOne(r *http.Request) (caller, error) {
 // checkOperators refuses a request that must not go out with the operator's
 // key.
 func checkOperators(r *http.Request) error {
-	if _, pattern := operators.Handler(r); pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {
+	if _, pattern := operators.Handler(r); pattern != "" && plain(r.URL) {
 		return nil
 	}
 	return openai.StatusError(http.StatusForbidden,
 		"Not allowed to %s on %s with a service key alone: send a key of the model router in Authorization and the service key in the header serviceKey.",
 		r.Method, r.URL.Path)
+}
+
+// plain reports whether the path of a URL means the same to every server: its
+// steps are made of the characters that names of models have, none of them
+// escaped, and none leads nowhere or up. Others there are servers which decode a
+// second time, take a backslash for a slash, or cut a step off at a semicolon.
+func plain(u *url.URL) bool {
+	for i := range len(u.Path) {
+		switch c := u.Path[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("/-._:@+~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return u.RawPath == "" && path.Clean(u.Path) == u.Path
 }
 
 // operatorsKeyRefused stands in for the router's 401 to the operator's key. It

@@ -29,6 +29,14 @@ type Key struct {
 	Plan string
 }
 
+// minKey is how many bytes a key of the configuration has that can't be guessed:
+// 16 random letters and digits are 95 bits, more than anyone can try over the
+// network; 8 are 48.
+const minKey = 16
+
+// Weak reports whether the key is so short that it may be guessed.
+func (k Key) Weak() bool { return !k.Unset && len(k.Key) < minKey }
+
 var tenantName = regexp.MustCompile(`^[a-z0-9._-]{1,64}$`)
 
 // ValidTenant reports whether a name can be a tenant's: 1 to 64 of a-z, 0-9, '.',
