@@ -3,6 +3,7 @@ package caddymodule
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"strconv"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -18,7 +19,7 @@ func init() {
 	httpcaddyfile.RegisterGlobalOption("backstory", parseApp)
 
 	for name, handler := range map[string]func() caddyhttp.MiddlewareHandler{
-		"backstory":             func() caddyhttp.MiddlewareHandler { return new(Handler) },
+		"backstory":             func() caddyhttp.MiddlewareHandler { return &Handler{Unset: unsetVariables()} },
 		"backstory_health":      func() caddyhttp.MiddlewareHandler { return new(Health) },
 		"backstory_errors":      func() caddyhttp.MiddlewareHandler { return new(Errors) },
 		"backstory_demo_router": func() caddyhttp.MiddlewareHandler { return new(DemoRouter) },
@@ -31,6 +32,18 @@ func init() {
 	httpcaddyfile.RegisterDirectiveOrder("backstory_health", httpcaddyfile.Before, "handle")
 	httpcaddyfile.RegisterDirectiveOrder("backstory_errors", httpcaddyfile.Before, "respond")
 	httpcaddyfile.RegisterDirectiveOrder("backstory_demo_router", httpcaddyfile.After, "reverse_proxy")
+}
+
+// unsetVariables are those of the shipped Caddyfile that {$NAME} puts a default in
+// place of, here and now: `backstory reload` makes the Caddyfile JSON in a process
+// of its own, with the environment of the shell.
+func unsetVariables() (unset []string) {
+	for _, name := range []string{"ROUTER_URL", "ROUTER_PATH"} {
+		if _, set := os.LookupEnv(name); !set {
+			unset = append(unset, name)
+		}
+	}
+	return unset
 }
 
 // parseBare reads a directive that takes nothing.

@@ -2,6 +2,7 @@ package caddymodule
 
 import (
 	"net/http"
+	"os"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -25,8 +26,11 @@ func (*DemoRouter) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.backstory_demo_router", New: func() caddy.Module { return new(DemoRouter) }}
 }
 
-// Provision makes the router.
-func (d *DemoRouter) Provision(caddy.Context) error {
+// Provision makes the router, and says so where nothing names another.
+func (d *DemoRouter) Provision(ctx caddy.Context) error {
+	if os.Getenv("ROUTER_URL") == "" {
+		ctx.Logger().Warn("the demo router stands in for a model: set ROUTER_URL to use a model router")
+	}
 	d.router = demo.New(demo.Options{Count: tokens.O200K().Count})
 	return nil
 }

@@ -3,7 +3,9 @@ package caddymodule
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"os"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -22,6 +24,12 @@ func init() {
 // It takes the paths of the OpenAI API without their base: mount it behind
 // handle_path.
 type Handler struct {
+	// The variables of the shipped Caddyfile that weren't set where it was made
+	// JSON, so that their defaults stand in it, which are the demo router's. A
+	// process that has one of them refuses the configuration. The Caddyfile's
+	// adapter fills this in. Default: none.
+	Unset []string `json:"unset,omitempty"`
+
 	app *App
 }
 
@@ -32,6 +40,12 @@ func (*Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the App.
 func (h *Handler) Provision(ctx caddy.Context) error {
+	for _, name := range h.Unset {
+		if os.Getenv(name) != "" {
+			return fmt.Errorf("this configuration was made where %s isn't set, and would take the model router's place with the demo router: "+
+				"reload with the variables that the server was started with, such as with systemctl reload, or send it SIGUSR1", name)
+		}
+	}
 	app, err := ctx.App("backstory")
 	if err != nil {
 		return err
