@@ -141,3 +141,16 @@ func BenchmarkSearchVector(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDeleteFile removes a file of 1,000 chunks.
+func BenchmarkDeleteFile(b *testing.B) {
+	s := benchmark(b, Options{Synchronous: Normal})
+	for b.Loop() {
+		b.StopTimer()
+		corpus(b, s, 1, 0)
+		b.StartTimer()
+		if err := s.DeleteFile(context.Background(), of("t0"), "f"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

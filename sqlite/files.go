@@ -218,6 +218,10 @@ func (s *Store) DeleteFile(ctx context.Context, scope store.Scope, id string) er
 		purged, err = purgeFile(c, file)
 		return err
 	})
+	if err == nil && purged {
+		s.writer.eraseSoon()
+		s.wordsDeleted()
+	}
 	if err != nil || purged {
 		return err
 	}

@@ -69,7 +69,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{now: o.Now, rates: newRates(o.Now), lock: lock}
+	s := &Store{now: o.Now, rates: newRates(o.Now), lock: lock, deleted: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -95,6 +95,8 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		}
 	}
 	s.sweeping.Go(s.sweep)
+	s.wordsDeleted() // by a process that died
+	s.sweeping.Go(s.eraseWords)
 	return s, lock.share()
 }
 

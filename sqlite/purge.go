@@ -97,6 +97,8 @@ func (s *Store) purge(ctx context.Context, step func(*conn) (done bool, err erro
 			return err
 		}
 	}
+	s.writer.eraseSoon()
+	s.wordsDeleted()
 	return nil
 }
 
@@ -127,11 +129,14 @@ func purgeFile(c *conn, id int64) (done bool, err error) {
 		return false, err
 	}
 	if !hidden {
-		return true, nil
+		return true, c.exec(`UPDATE erasures SET deleted = deleted + 1`)
 	}
 	n, err = c.count(`DELETE FROM originals WHERE rowid IN (SELECT rowid FROM originals WHERE file = ? LIMIT ?)`, id, partBatch)
 	if err != nil || n == partBatch {
 		return false, err
 	}
-	return true, c.exec(`DELETE FROM files WHERE id = ?`, id)
+	if err := c.exec(`DELETE FROM files WHERE id = ?`, id); err != nil {
+		return false, err
+	}
+	return true, c.exec(`UPDATE erasures SET deleted = deleted + 1`)
 }

@@ -166,6 +166,9 @@ func (s *Store) DeleteSession(ctx context.Context, scope store.Scope, session st
 		purged, err = purgeSession(c, id)
 		return err
 	})
+	if err == nil {
+		s.writer.eraseSoon()
+	}
 	switch {
 	case err != nil:
 		return err

@@ -60,6 +60,8 @@ type Store struct {
 
 	tenants sync.Map // name to id of tenants known to be in the file
 
+	deleted chan struct{} // holds one token when chunks were deleted: see eraseWords
+
 	// stop ends the work in the background: tasks, which end by themselves
 	// too, and sweeping, which does not.
 	ctx      context.Context

@@ -47,6 +47,7 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) (keys int, err 
 		c.after(forget(store.Scope{Tenant: tenant}, ""))
 		return c.exec(`DELETE FROM usage WHERE tenant = ?`, id)
 	})
+	s.writer.eraseSoon()
 	return keys, err
 }
 

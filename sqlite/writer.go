@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,12 +32,14 @@ type writer struct {
 	queue   queue
 	stopped chan struct{}
 	dirty   bool // whether something was written since the last tidy
+	tick    *time.Ticker
+	erasing atomic.Bool // see eraseSoon
 }
 
 // newWriter opens the connection and brings the file up to date. The caller
 // starts loop.
 func newWriter(ctx context.Context, path string, o Options) (_ *writer, err error) {
-	db, err := sql.Open("sqlite", dsn(path, o.Synchronous))
+	db, err := sql.Open("sqlite", dsn(path, o.Synchronous, "secure_delete(1)"))
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +54,8 @@ func newWriter(ctx context.Context, path string, o Options) (_ *writer, err erro
 		disk:    newDisk(path, o.Unwritable),
 		queue:   queue{wake: make(chan struct{}, 1)},
 		stopped: make(chan struct{}),
+		dirty:   true, // a process that died may have left a log
+		tick:    time.NewTicker(tidyEvery),
 	}
 	if err := w.prepare(ctx, path, o); err != nil {
 		return nil, errors.Join(err, c.Close(), db.Close())
@@ -86,16 +91,16 @@ func (w *writer) close() error {
 
 func (w *writer) loop() {
 	defer close(w.stopped)
-	tidy, check := time.NewTicker(tidyEvery), time.NewTicker(checkEvery)
-	defer tidy.Stop()
+	check := time.NewTicker(checkEvery)
 	defer check.Stop()
+	defer w.tick.Stop()
 	for {
 		group, closed := w.queue.take()
 		if len(group) > 0 {
 			w.commit(group)
 			w.queue.did(group)
 			select {
-			case <-tidy.C:
+			case <-w.tick.C:
 				w.tidy()
 			case <-check.C:
 				w.check()
@@ -108,7 +113,7 @@ func (w *writer) loop() {
 		}
 		select {
 		case <-w.queue.wake:
-		case <-tidy.C:
+		case <-w.tick.C:
 			w.tidy()
 		case <-check.C:
 			w.check()
@@ -227,17 +232,22 @@ func (w *writer) isolate(j *job) error {
 // wait for readers; where they are in the way it succeeds another time, so that
 // its errors are of no consequence.
 func (w *writer) tidy() {
+	if w.erasing.Swap(false) {
+		w.tick.Reset(tidyEvery)
+	}
 	if !w.dirty {
 		return
 	}
+	busy := true
 	_ = w.conn.exec(`PRAGMA busy_timeout = 50`)
 	_ = w.change(func() error {
 		_ = w.conn.exec(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, tidyPages))
-		_ = w.conn.exec(`PRAGMA wal_checkpoint(TRUNCATE)`)
+		var pages, folded int
+		_ = w.conn.row(`PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &folded)
 		return nil
 	})
 	_ = w.conn.exec(fmt.Sprintf(`PRAGMA busy_timeout = %d`, busyTimeout.Milliseconds()))
 	var free int
 	_ = w.conn.row(`PRAGMA freelist_count`).Scan(&free)
-	w.dirty = free > 0
+	w.dirty = free > 0 || busy
 }
