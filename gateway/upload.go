@@ -47,7 +47,7 @@ func (fa *filesAPI) upload(c call) error {
 	read := make(chan error, 1)
 	go func() {
 		var err error
-		prepared, err = fa.knowledge.Prepare(work.ctx, in.name, in.content)
+		prepared, err = fa.knowledge.Prepare(work.ctx, who.scope.Tenant, in.name, in.content)
 		read <- err
 	}()
 	select {
@@ -60,6 +60,9 @@ func (fa *filesAPI) upload(c call) error {
 	}
 	if err != nil {
 		work.end()
+		if errors.Is(err, sandbox.ErrBusy) {
+			w.Header().Set("Retry-After", busyRetry)
+		}
 		return uploadError(err)
 	}
 	file, err := fa.keepFile(r.Context(), who, in)
@@ -211,6 +214,10 @@ func uploadError(err error) error {
 			e.Status = http.StatusUnsupportedMediaType
 		}
 		return e
+	case errors.Is(err, sandbox.ErrTenantBusy):
+		return openai.StatusError(http.StatusTooManyRequests, "Too many of your files are waiting to be read. Please upload this one again later.")
+	case errors.Is(err, sandbox.ErrBusy):
+		return openai.StatusError(http.StatusServiceUnavailable, "Too many files are waiting to be read. Please upload this one again later.")
 	case errors.Is(err, sandbox.ErrFailed):
 		return err // nobody's but ours
 	case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized:
@@ -224,6 +231,10 @@ func uploadError(err error) error {
 	}
 	return &unavailable{err}
 }
+
+// busyRetry is after how many seconds to upload a file again where too many wait
+// to be read: most take less than one each.
+const busyRetry = "10"
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 

@@ -24,7 +24,7 @@ const maxHeld = 4 << 20
 // is read in a process of its own if there is a sandbox: it needs a parser, or
 // room. The error is an *extract.Error where it is the file's fault. The content
 // is needed no longer.
-func read(ctx context.Context, box *sandbox.Reader, name string, content []byte) (*source, error) {
+func read(ctx context.Context, box *sandbox.Reader, tenant, name string, content []byte) (*source, error) {
 	if box == nil || len(content) <= maxHeld && extract.Plain(name, content) {
 		var blocks []extract.Block
 		info, err := extract.Read(ctx, name, content, func(b extract.Block) error {
@@ -36,7 +36,7 @@ func read(ctx context.Context, box *sandbox.Reader, name string, content []byte)
 		}
 		return &source{info: info, blocks: withoutError(slices.Values(blocks)), close: func() {}}, nil
 	}
-	text, err := box.Read(ctx, name, content)
+	text, err := box.Read(ctx, tenant, name, content)
 	if err != nil {
 		return nil, err
 	}

@@ -76,10 +76,11 @@ type Prepared struct {
 // Close gives up what is held for the file. Ingest does so too.
 func (p *Prepared) Close() { p.from.close() }
 
-// Prepare reads a file. What it refuses is refused before anything is written;
-// the error is an *extract.Error then. The content isn't kept.
-func (s *Service) Prepare(ctx context.Context, name string, content []byte) (*Prepared, error) {
-	from, err := read(ctx, s.opts.Sandbox, name, content)
+// Prepare reads a tenant's file. What it refuses is refused before anything is
+// written; the error is an *extract.Error then, and wraps sandbox.ErrBusy where
+// too many files are waiting to be read. The content isn't kept.
+func (s *Service) Prepare(ctx context.Context, tenant, name string, content []byte) (*Prepared, error) {
+	from, err := read(ctx, s.opts.Sandbox, tenant, name, content)
 	if err != nil {
 		return nil, err
 	}

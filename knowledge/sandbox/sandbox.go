@@ -33,19 +33,23 @@ type Reader struct {
 	// program with Argument.
 	Command []string
 	// Patience is how long a file may take, and for each MB of it half as long
-	// again. Default: DefaultPatience.
+	// again, up to MaxPatience. Default: DefaultPatience.
 	Patience time.Duration
 	// Memory bounds what a child takes, bytes, for the operating systems that
 	// can tell. Default: DefaultMemory.
 	Memory int64
 
-	slots chan struct{}
+	slots queue
 }
 
 const (
 	// DefaultPatience: real documents take well under a second; somebody is
 	// waiting for the others. A PDF of 10,000 pages and 6 MB takes 9 s.
 	DefaultPatience = 8 * time.Second
+	// MaxPatience is the most that a file may take, however large it is: what a
+	// tenant can hold a slot for. A workbook of 4 million cells and 20 MB takes
+	// 25 s; files that are larger are pictures for the most part.
+	MaxPatience = time.Minute
 	// DefaultMemory holds the largest upload in memory twice, and leaves room.
 	DefaultMemory = 768 << 20
 )
@@ -55,7 +59,7 @@ const (
 var ErrFailed = errors.New("reading a file in a process of its own")
 
 // New returns a Reader with as many children at once as there are processors.
-func New() *Reader { return &Reader{slots: make(chan struct{}, runtime.GOMAXPROCS(0))} }
+func New() *Reader { return &Reader{slots: queue{free: runtime.GOMAXPROCS(0)}} }
 
 // task is what a child is told ahead of the content.
 type task struct {
@@ -72,15 +76,14 @@ type result struct {
 	Unsupported bool         `json:"unsupported,omitempty"`
 }
 
-// Read gets the text of a file. The error is an *extract.Error where it is the
-// file's fault. The Text must be closed.
-func (r *Reader) Read(ctx context.Context, name string, content []byte) (*Text, error) {
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// Read gets the text of a tenant's file. The files of all tenants are read in
+// turn. The error is an *extract.Error where it is the file's fault, and wraps
+// ErrBusy where too many are waiting. The Text must be closed.
+func (r *Reader) Read(ctx context.Context, tenant, name string, content []byte) (*Text, error) {
+	if err := r.slots.enter(ctx, tenant, int64(len(content))); err != nil {
+		return nil, err
 	}
+	defer r.slots.leave(tenant)
 	out, err := newSpool()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
@@ -99,11 +102,7 @@ func (r *Reader) run(ctx context.Context, out *spool, name string, content []byt
 	if t.Memory <= 0 {
 		t.Memory = DefaultMemory
 	}
-	patience := r.Patience
-	if patience <= 0 {
-		patience = DefaultPatience
-	}
-	patience += time.Duration(len(content)>>20) * patience / 2
+	patience := r.patience(len(content))
 	t.Seconds = int64(patience/time.Second) + 1
 	first, err := json.Marshal(t)
 	if err != nil {
@@ -129,6 +128,15 @@ func (r *Reader) run(ctx context.Context, out *spool, name string, content []byt
 		return extract.Info{}, tooLong(patience)
 	}
 	return verdict(err, said.String())
+}
+
+// patience is how long a file of a size may take.
+func (r *Reader) patience(size int) time.Duration {
+	base := r.Patience
+	if base <= 0 {
+		base = DefaultPatience
+	}
+	return min(base+time.Duration(size>>20)*base/2, max(MaxPatience, base))
 }
 
 func tooLong(patience time.Duration) *extract.Error {
