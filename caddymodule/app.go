@@ -167,6 +167,7 @@ func (a *App) Start() error {
 }
 
 func (a *App) start() error {
+	confineOnce.Do(func() { confine(a.logger) })
 	ctx := context.Background() // the store outlives this configuration
 	shared, err := a.openShared(ctx)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestOpenSetsUpItsConnections(t *testing.T) {
 		s := openAt(t, filepath.Join(t.TempDir(), "backstory.db"), Options{Synchronous: synchronous})
 		for pragma, want := range map[string]string{
 			"busy_timeout": "10000", "auto_vacuum": "2", "journal_mode": "wal", "synchronous": level, "foreign_keys": "1",
-			"temp_store": "2", "mmap_size": "0", "wal_autocheckpoint": "4000", "journal_size_limit": "67108864", "user_version": "6",
+			"temp_store": "2", "mmap_size": "0", "wal_autocheckpoint": "4000", "journal_size_limit": "67108864", "user_version": "7",
 		} {
 			var reader, writer string
 			if err := s.row(context.Background(), `PRAGMA `+pragma).Scan(&reader); err != nil || reader != want {

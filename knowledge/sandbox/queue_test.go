@@ -111,7 +111,7 @@ func TestAFileThatIsTooLargeForTheQueueWaitsAlone(t *testing.T) {
 
 func TestPatienceGrowsWithAFileUpToABound(t *testing.T) {
 	for size, want := range map[int]time.Duration{
-		0: DefaultPatience, 1 << 20: DefaultPatience * 3 / 2, 60 << 20: MaxPatience, 1 << 40: MaxPatience,
+		0: DefaultPatience, 1 << 20: DefaultPatience * 3 / 2, 60 << 20: MaxPatience, 1 << 30: MaxPatience,
 	} {
 		if got := new(Reader).patience(size); got != want {
 			t.Errorf("%d bytes: got %v, want %v", size, got, want)

@@ -117,7 +117,9 @@ func (r *Reader) run(ctx context.Context, out *spool, name string, content []byt
 	var said saying
 	cmd.Stdin = io.MultiReader(bytes.NewReader(append(first, '\n')), bytes.NewReader(content))
 	cmd.Stdout, cmd.Stderr = out.file, &said
-	err = cmd.Run()
+	if err = startConfined(cmd); err == nil {
+		err = cmd.Wait()
+	}
 	if err != nil {
 		endGroup(cmd)
 	}
@@ -158,6 +160,7 @@ func (r *Reader) command(ctx context.Context, memory int64) (*exec.Cmd, error) {
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"),
 		fmt.Sprintf("GOMEMLIMIT=%d", memory/4*3),
+		fmt.Sprintf("GOMAXPROCS=%d", runtime.GOMAXPROCS(0)), // it can't see its share itself
 		"GOTRACEBACK=none",
 		"LC_ALL=C.UTF-8",
 	}
