@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +57,9 @@ func (sa *SessionsAPI) importMessages(c call) error {
 	exchanges := history.Exchanges()
 	if len(exchanges) == 0 {
 		return openai.Invalid("messages", "There is nothing to keep in 'messages': system and developer messages are not part of a session. Send them with each chat request.")
+	}
+	if slices.ContainsFunc(exchanges, func(e store.Exchange) bool { return len(e.Messages) > memory.MaxExchange }) {
+		return openai.Invalid("messages", "Invalid 'messages': more than %d messages from one question to the next. Import them in several requests.", memory.MaxExchange)
 	}
 	if err := r.Context().Err(); err != nil {
 		return err

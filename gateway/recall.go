@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -127,7 +128,7 @@ func (h *reconciled) messages(i int, tail []store.Exchange) (refs []recall.Ref) 
 // one: a client may have brought a whole history with one request.
 func firstOf(part *store.Exchange, tail []store.Exchange) recall.Ref {
 	ref := recall.Ref{Seq: part.Seq}
-	if i := slices.IndexFunc(tail, func(e store.Exchange) bool { return e.Seq == part.Seq }); i >= 0 {
+	if i, found := slices.BinarySearchFunc(tail, part.Seq, func(e store.Exchange, seq int64) int { return cmp.Compare(e.Seq, seq) }); found {
 		for at := tail[i].Offset; at < part.Offset && ref.N < len(tail[i].Messages); ref.N++ {
 			at += int64(tail[i].Messages[ref.N].Tokens)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/backstory-proxy/backstory/memory"
+	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -35,11 +36,11 @@ func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*rec
 		h.continues = req.chat.Messages[said[n-1].Index].ToolResult()
 	}
 	if h.Unmatched == 0 || h.unread == 0 {
-		return h, nil
+		return h, h.checkSize(req)
 	}
 	head, err := ca.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, 0, h.Unmatched, store.Ascending)
 	if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
-		return h, nil
+		return h, h.checkSize(req)
 	}
 	if err != nil {
 		return nil, &unavailable{err}
@@ -48,7 +49,15 @@ func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*rec
 	if h.Reconciliation, found = h.WithHead(head, l.Tail, said, now); found {
 		h.unread = 0
 	}
-	return h, nil
+	return h, h.checkSize(req)
+}
+
+// checkSize refuses a request that would make too large an exchange.
+func (h *reconciled) checkSize(req *request) error {
+	if n := len(h.said) - h.New; req.saves() && n > memory.MaxExchange {
+		return openai.Invalid("messages", "Invalid 'messages': %d of them are new to the session, more than %d. Import the history first: POST /sessions/{id}/messages.", n, memory.MaxExchange)
+	}
+	return nil
 }
 
 // hasOlder reports whether the session goes back beyond the tail that was

@@ -14,6 +14,12 @@ import (
 // FinishImported is the finish_reason that is saved for imported exchanges.
 const FinishImported = "imported"
 
+// MaxExchange is how many messages one exchange may hold, those of a request's
+// history and the runs of an import between two questions included. Each costs
+// every later request of the session that reads the exchange. It is twice what an
+// agent's longest run makes of a context of a million tokens, at 400 a message.
+const MaxExchange = 5000
+
 // History is a conversation from elsewhere, ready to be saved.
 type History struct {
 	// ID is the prefix of the exchanges' IDs.

@@ -309,7 +309,8 @@ func (x *sessionIndex) extend(g *store.Gathered) {
 	from, _ := x.at(g.Tail[0].Seq)
 	for i := len(x.entries) - 1; i >= from; i-- {
 		seq := x.entries[i].seq
-		if seq <= g.Mark.Seq && !slices.ContainsFunc(g.Tail, func(e store.Exchange) bool { return e.Seq == seq }) {
+		_, found := slices.BinarySearchFunc(g.Tail, seq, func(e store.Exchange, seq int64) int { return cmp.Compare(e.Seq, seq) })
+		if seq <= g.Mark.Seq && !found {
 			x.index.Remove(seq)
 			x.vectors.bytes -= int64(len(x.entries[i].vector.Values))
 			x.entries = slices.Delete(x.entries, i, i+1)

@@ -92,8 +92,8 @@ func Reconcile(tail []store.Exchange, conv []RequestMessage, retried bool, now t
 
 	r.Stored = continuedExchange(tail, whole, conv, r.New)
 
-	groups, last := split(log)
-	calling := false
+	b, last := split(log)
+	groups, calling := b.groups, false
 	switch {
 	case last < 0 || len(conv) == 0:
 	case isResult(conv[0].Role):
@@ -101,16 +101,11 @@ func Reconcile(tail []store.Exchange, conv []RequestMessage, retried bool, now t
 		for i := 0; i < len(conv) && isResult(conv[i].Role); i++ {
 			ids = append(ids, conv[i].answersCall)
 		}
-		for i := resume(groups, ids); i >= 0; i = resume(groups, ids) {
-			if end, _ := validSuffix(groups[i]); len(end) > 0 {
-				groups, calling = groups[:i+1], true
-				if conv[lastUser(conv)].Role != "user" {
-					r.Stored = lastUserExchange(tail, groups[i])
-				}
-				break
+		if i := b.resume(ids, true); i >= 0 {
+			groups, calling = groups[:i+1], true
+			if conv[lastUser(conv)].Role != "user" {
+				r.Stored = lastUserExchange(tail, groups[i])
 			}
-			// No provider would accept this call. Try an earlier one with these ids.
-			groups[i] = groups[i][:len(groups[i])-1]
 		}
 	case cut && conv[0].Role == "user":
 		groups[last] = untilReply(groups[last])

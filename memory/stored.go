@@ -17,6 +17,8 @@ type storedMessage struct {
 	digest            store.Digest
 	calls             []string // ids of the calls that it makes
 	answersCall       string   // id of the call whose result it is
+	ahead             int64    // tokens of the exchange's messages ahead of it
+	validFrom         int      // see grouping: the start of the suffix that ends with it
 }
 
 // flatten returns the messages of a tail, oldest first. It leaves out hidden
@@ -31,9 +33,11 @@ func flatten(tail []store.Exchange) []storedMessage {
 		if tail[i].Hidden {
 			continue
 		}
+		ahead := int64(0)
 		for j := range tail[i].Messages {
 			m := &tail[i].Messages[j]
-			s := storedMessage{exchange: i, message: j, role: role(m.JSON), digest: m.Digest}
+			s := storedMessage{exchange: i, message: j, role: role(m.JSON), digest: m.Digest, ahead: ahead}
+			ahead += int64(m.Tokens)
 			if s.isResult() || bytes.Contains(m.JSON, []byte("_call")) {
 				msg := openai.ParseMessage(m.JSON)
 				s.calls, s.answersCall = calls(&msg), answeredCall(&msg)

@@ -16,14 +16,14 @@ func isTemplate(tail []store.Exchange, log []storedMessage, conv []RequestMessag
 		return false
 	}
 	asked := []store.Digest{conv[user].Digest}
-	for i := range tail {
+	for i := 0; i < len(tail) && len(asked) < 3; i++ {
 		if e := &tail[i]; e.Carried == carried {
 			if d := lastUserDigest(e); d != (store.Digest{}) && !slices.Contains(asked, d) {
 				asked = append(asked, d)
 			}
 		}
 	}
-	return len(asked) > 2 && !holdsReply(tail, log, conv[:user])
+	return len(asked) == 3 && !holdsReply(tail, log, conv[:user])
 }
 
 func lastUserDigest(e *store.Exchange) store.Digest {
@@ -40,6 +40,14 @@ func lastUserDigest(e *store.Exchange) store.Digest {
 // same on both sides. Where the client leaves out tool calls and results, that is the
 // question ahead of them.
 func holdsReply(tail []store.Exchange, log []storedMessage, conv []RequestMessage) bool {
+	if len(conv) == 0 {
+		return false
+	}
+	type pair struct{ before, message store.Digest }
+	pairs := make(map[pair]bool, len(conv))
+	for j := 1; j < len(conv); j++ {
+		pairs[pair{conv[j-1].Digest, conv[j].Digest}] = true
+	}
 	for i := 1; i < len(log); i++ {
 		reply := i
 		switch {
@@ -53,13 +61,9 @@ func holdsReply(tail []store.Exchange, log []storedMessage, conv []RequestMessag
 		for log[i].isReply() && asked > 0 && (log[asked].isResult() || len(log[asked].calls) > 0) {
 			asked--
 		}
-		for j := range conv {
-			if conv[j].Digest != log[i].digest {
-				continue
-			}
-			if j == 0 || conv[j-1].Digest == log[before].digest || conv[j-1].Digest == log[asked].digest {
-				return true
-			}
+		d := log[i].digest
+		if conv[0].Digest == d || pairs[pair{log[before].digest, d}] || pairs[pair{log[asked].digest, d}] {
+			return true
 		}
 	}
 	return false
@@ -70,24 +74,27 @@ func holdsReply(tail []store.Exchange, log []storedMessage, conv []RequestMessag
 // changed the template, later exchanges begin with parts of it.
 func withoutTemplate(log []storedMessage, template []RequestMessage) []storedMessage {
 	rest := make([]storedMessage, 0, len(log))
+	places := make(map[store.Digest]int, len(template)) // of the first of equal ones
+	for i := len(template) - 1; i >= 0; i-- {
+		places[template[i].Digest] = i
+	}
 	for i := 0; i < len(log); i++ {
 		if startsExchange(log, i) {
-			i += templatePrefix(log[i:], template)
+			if start, ok := places[log[i].digest]; ok {
+				i += templatePrefix(log[i:], template[start:])
+			}
 		}
 		rest = append(rest, log[i])
 	}
 	return rest
 }
 
-// templatePrefix returns how many messages at the start of an exchange are a run of
-// the template that ends in a reply. The exchange's own reply never counts.
+// templatePrefix returns how many messages at the start of an exchange are the
+// beginning of the template, or of a part of it, up to a reply. The exchange's own
+// reply never counts.
 func templatePrefix(log []storedMessage, template []RequestMessage) int {
-	start := slices.IndexFunc(template, func(s RequestMessage) bool { return s.Digest == log[0].digest })
-	if start < 0 {
-		return 0
-	}
 	whole := 0
-	for i := 0; start+i < len(template) && !endsExchange(log, i) && log[i].digest == template[start+i].Digest; i++ {
+	for i := 0; i < len(template) && !endsExchange(log, i) && log[i].digest == template[i].Digest; i++ {
 		if log[i].isReply() {
 			whole = i + 1
 		}

@@ -133,6 +133,7 @@ func TestParseChatRefuses(t *testing.T) {
 		{"two saveToMemorys", request(`"saveToMemory":true,"saveToMemory":true`), "saveToMemory"},
 		{"two useRAGs", request(`"useRAG":true,"useRAG":true`), "useRAG"},
 		{"two ragQuerys", request(`"ragQuery":"a","ragQuery":"a"`), "ragQuery"},
+		{"too many calls", messages(`[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[` + strings.Repeat(`{},`, openai.MaxCalls) + `{}]}]`), "messages[1].tool_calls"},
 		{"too many members", request(strings.Repeat(`"x":1,`, openai.MaxFields) + `"y":1`), ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -157,6 +158,7 @@ func TestParseChatAccepts(t *testing.T) {
 		{"tools that are no list", request(`"tools":{"x":1}`)},
 		{"an unknown role without content", messages(`[{"role":"critic"}]`)},
 		{"an assistant message that calls", messages(`[{"role":"assistant","content":null,"tool_calls":[{"id":"x"}]},{"role":"assistant","tool_calls":[]}]`)},
+		{"as many calls as allowed", messages(`[{"role":"assistant","tool_calls":[` + strings.Repeat(`{},`, openai.MaxCalls-1) + `{}]}]`)},
 		{"a function message without content", messages(`[{"role":"function","name":"f","content":null}]`)},
 		{"an empty string", messages(`[{"role":"user","content":""}]`)},
 		{"empty parts", messages(`[{"role":"user","content":[]}]`)},

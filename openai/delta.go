@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
@@ -50,7 +49,9 @@ func (c *collector) add(event, choices gjson.Result) {
 				c.giveUp()
 				return true
 			}
-			c.message.merge(delta)
+			if c.message.merge(delta); !c.message.fewCalls() {
+				c.giveUp()
+			}
 		}
 		return true
 	})
@@ -91,10 +92,12 @@ type member struct {
 
 // value is a JSON value that grows by deltas.
 type value struct {
-	kind   kind
-	bytes  []byte // text, unescaped, or raw JSON
-	object object
-	list   []value
+	kind    kind
+	bytes   []byte  // text, unescaped, or raw JSON
+	balance balance // of the text of arguments
+	object  object
+	list    []value
+	newest  map[string]int // of tool calls: where the newest with an index is in the list
 }
 
 type kind byte
@@ -133,6 +136,12 @@ func (o *object) text(name string) []byte {
 func (o *object) says(name string) bool {
 	v := o.find(name)
 	return v != nil && (v.kind == text && len(v.bytes) > 0 || v.kind == list && len(v.list) > 0)
+}
+
+// fewCalls reports whether the message makes no more than MaxCalls.
+func (o *object) fewCalls() bool {
+	v := o.find("tool_calls")
+	return v == nil || len(v.list) <= MaxCalls
 }
 
 // set puts raw JSON in the place of a member.
@@ -199,10 +208,19 @@ func (v *value) mergeText(name, s string) {
 		v.addText(s)
 	case v.kind != text || len(v.bytes) == 0 || name == "signature":
 		*v = value{kind: text, bytes: []byte(s)}
+		v.follow(name, s)
 	case once[name]:
 	case name == "name" && string(v.bytes) == s: // told with every chunk
 	default:
 		v.bytes = joinText(v.bytes, s)
+		v.follow(name, s)
+	}
+}
+
+// follow follows the arguments of a call.
+func (v *value) follow(name, s string) {
+	if name == "arguments" {
+		v.balance.write(s)
 	}
 }
 
@@ -225,19 +243,34 @@ func (v *value) addText(s string) {
 // go on, where the index, the type and the id are the same.
 func (v *value) element(name string, e gjson.Result) *value {
 	calls := name == "tool_calls"
-	for i := len(v.list) - 1; e.IsObject() && i >= 0; i-- {
+	index := e.Get("index").Raw
+	if i := v.last(calls, index); i >= 0 && e.IsObject() {
 		o := &v.list[i].object
-		if index := o.find("index"); index != nil && string(index.bytes) == e.Get("index").Raw {
+		if at := o.find("index"); at != nil && string(at.bytes) == index {
 			if calls && !o.startsCall(e) || !calls && o.agrees("type", e) && o.agrees("id", e) {
 				return &v.list[i]
 			}
 		}
-		if !calls {
-			break
-		}
 	}
 	v.list = append(v.list, value{})
+	if calls {
+		if v.newest == nil {
+			v.newest = make(map[string]int)
+		}
+		v.newest[strings.Clone(index)] = len(v.list) - 1
+	}
 	return &v.list[len(v.list)-1]
+}
+
+// last is the place in the list of the element that may go on, or -1.
+func (v *value) last(calls bool, index string) int {
+	if !calls {
+		return len(v.list) - 1
+	}
+	if i, ok := v.newest[index]; ok {
+		return i
+	}
+	return -1
 }
 
 // startsCall reports whether e begins a call of its own, although it has the
@@ -250,8 +283,38 @@ func (o *object) startsCall(e gjson.Result) bool {
 	if id := o.text("id"); len(id) > 0 && e.Get("id").Str == string(id) {
 		return false
 	}
-	arguments := f.object.text("arguments")
-	return bytes.HasPrefix(arguments, []byte{'{'}) && wellFormed(arguments)
+	arguments := f.object.find("arguments")
+	return arguments != nil && arguments.balance.whole
+}
+
+// balance follows the brackets of an object that comes in pieces: some routers
+// tell a call's name with each of them, and its arguments may be long.
+type balance struct {
+	depth             int
+	inString, escaped bool
+	whole             bool // it is there to its last bracket, and nothing else is
+	broken            bool // there is more, or something else
+}
+
+func (b *balance) write(s string) {
+	for i := 0; i < len(s) && !b.broken; i++ {
+		switch c := s[i]; {
+		case b.escaped:
+			b.escaped = false
+		case b.inString:
+			b.escaped, b.inString = c == '\\', c != '"'
+		case b.depth == 0 && (b.whole || c != '{'):
+			b.broken = !b.whole || c != ' ' && c != '\n' && c != '\r' && c != '\t'
+			b.whole = b.whole && !b.broken
+		case c == '"':
+			b.inString = true
+		case c == '{' || c == '[':
+			b.depth++
+		case c == '}' || c == ']':
+			b.depth--
+			b.whole = b.depth == 0
+		}
+	}
 }
 
 // agrees reports whether the member has the value it has in e, or one of both

@@ -69,6 +69,11 @@ func (m *Message) Text() string {
 // beside its own; no model takes that many.
 const MaxMessages = 20_000
 
+// MaxCalls is how many tools one assistant message may call, in a request and in a
+// reply that is kept. OpenAI takes 128 tool definitions, and models call a few
+// dozen at once.
+const MaxCalls = 1000
+
 func readMessages(body []byte, v gjson.Result) ([]Message, error) {
 	if !v.IsArray() {
 		return nil, Invalid("messages", "Invalid type for 'messages': expected an array of messages.")
@@ -120,6 +125,10 @@ func (msg *Message) read(i int, m gjson.Result) error {
 				err = Invalid(elementName(i, ".content"), "'%s' is given more than once.", elementName(i, ".content"))
 			}
 			msg.content = value
+		case "tool_calls":
+			if !fewCalls(value) {
+				err = Invalid(elementName(i, ".tool_calls"), "Invalid '%s': more than %d calls.", elementName(i, ".tool_calls"), MaxCalls)
+			}
 		}
 		return err == nil
 	})
@@ -131,6 +140,16 @@ func (msg *Message) read(i int, m gjson.Result) error {
 	}
 	msg.Role = role.Str
 	return msg.checkContent(i)
+}
+
+// fewCalls reports whether a list of calls holds no more than MaxCalls.
+func fewCalls(calls gjson.Result) bool {
+	n := 0
+	calls.ForEach(func(_, _ gjson.Result) bool {
+		n++
+		return n <= MaxCalls
+	})
+	return n <= MaxCalls
 }
 
 // checkContent enforces that content is a string or an array of parts; it may

@@ -24,7 +24,8 @@ type Reply struct {
 	// Failed says that the router reported an error in place of a reply, or
 	// in the middle of one.
 	Failed bool
-	// Truncated says that the reply was too large to be kept.
+	// Truncated says that the reply was too large to be kept, or that it makes
+	// more than MaxCalls.
 	Truncated bool
 	// Usage is what the router says that it took.
 	Usage Usage
@@ -63,6 +64,7 @@ func ParseReply(body []byte) *Reply {
 	if raw := withoutEmptyCalls(message); message.IsObject() && wellFormed(raw) {
 		r.Message = raw
 		r.HasText = hasContent(message.Get("content")) || message.Get("refusal").Str != "" || message.Get("audio").IsObject()
+		r.Truncated = !fewCalls(message.Get("tool_calls"))
 		r.HasCalls = message.Get("tool_calls.0").Exists() || message.Get("function_call").IsObject()
 	}
 	return r

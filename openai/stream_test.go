@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"github.com/backstory-proxy/backstory/openai"
 )
 
@@ -455,5 +457,54 @@ func TestStreamReplyMidwayChangesNothing(t *testing.T) {
 	sameJSON(t, r.Reply().Message, streamed(t, transcript).Message)
 	if !reflect.DeepEqual(r.Reply(), streamed(t, transcript)) {
 		t.Errorf("got %+v", r.Reply())
+	}
+}
+
+// TestArgumentsInManyPieces has a router tell a call's name with each piece of its
+// arguments, some of which could be an end.
+func TestArgumentsInManyPieces(t *testing.T) {
+	call := func(id, arguments string) string {
+		return chunk(`{"tool_calls":[{"index":0,"id":`+strconv.Quote(id)+`,"function":{"name":"f","arguments":`+strconv.Quote(arguments)+`}}]}`, "")
+	}
+	for name, c := range map[string]struct {
+		pieces []string
+		want   []string
+	}{
+		"brackets in a string":    {[]string{`{"a":"}`, `}`, `\"}`, `\\"`, `,"b":[{}`, `]}`}, []string{`{"a":"}}\"}\\","b":[{}]}`}},
+		"whole ones":              {[]string{`{"a":1}`, `{"a":2}`}, []string{`{"a":1}`, `{"a":2}`}},
+		"white space behind":      {[]string{"{\"a\":1}\n", `{}`, `{}`}, []string{"{\"a\":1}\n", `{}`, `{}`}},
+		"more behind a whole one": {[]string{`{}x`, `{}`}, []string{`{}x{}`}},
+		"no object":               {[]string{`[1]`, `{}`}, []string{`[1]{}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var data []string
+			for _, p := range c.pieces {
+				data = append(data, call("", p))
+			}
+			r := streamed(t, events(append(data, "[DONE]")...))
+			var got []string
+			for _, v := range gjson.GetBytes(r.Message, "tool_calls.#.function.arguments").Array() {
+				got = append(got, v.Str)
+			}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAReplyWithTooManyCallsIsNotKept(t *testing.T) {
+	var calls []string
+	for i := range openai.MaxCalls + 1 {
+		calls = append(calls, fmt.Sprintf(`{"index":%d,"id":"c%d","function":{"name":"f","arguments":"{}"}}`, i, i))
+	}
+	for n, truncated := range map[int]bool{openai.MaxCalls: false, openai.MaxCalls + 1: true} {
+		list := strings.Join(calls[:n], ",")
+		if r := streamed(t, events(chunk(`{"tool_calls":[`+list+`]}`, "tool_calls"), "[DONE]")); r.Truncated != truncated {
+			t.Errorf("a stream with %d calls: truncated %t", n, r.Truncated)
+		}
+		if r := openai.ParseReply([]byte(`{"choices":[{"message":{"role":"assistant","tool_calls":[` + list + `]}}]}`)); r.Truncated != truncated {
+			t.Errorf("a reply with %d calls: truncated %t", n, r.Truncated)
+		}
 	}
 }
