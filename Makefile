@@ -82,6 +82,11 @@ soak: build ## ten minutes of load; draws memory, goroutines and descriptors int
 	$(GO) run ./bench/faults -soak 10m $(FAULTS)
 	$(GO) run -C bench/chart . "$(CURDIR)/soak.png" < soak.csv
 
+# ARGS are more flags, such as -times 5.
+.PHONY: overload
+overload: build ## offer it three times what it carries, and count what became of it
+	$(NOCGO) $(GO) run ./bench/overload $(ARGS)
+
 .PHONY: clean
 clean: ## remove what was built
 	rm -f backstory soak.csv soak.png
