@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -17,6 +18,7 @@ type (
 	vectorStore = store.Vectors
 	fileStore   = store.Files
 	searcher    = store.Searcher
+	backlogged  = store.Backlog
 )
 
 // abilities are what a store can do. In place of what it can't there is something
@@ -30,10 +32,11 @@ type abilities struct {
 	vectorStore
 	fileStore
 	searcher
+	backlogged
 }
 
 func abilitiesOf(s store.Store) abilities {
-	a := abilities{s, noKeys{}, noUsage{}, noTenants{}, noImporter{}, noVectors{}, noFiles{}, noFiles{}}
+	a := abilities{s, noKeys{}, noUsage{}, noTenants{}, noImporter{}, noVectors{}, noFiles{}, noFiles{}, noBacklog{}}
 	if s, ok := s.(store.Keys); ok {
 		a.keyStore = s
 	}
@@ -48,6 +51,9 @@ func abilitiesOf(s store.Store) abilities {
 	}
 	if s, ok := s.(store.Vectors); ok {
 		a.vectorStore = s
+	}
+	if s, ok := s.(store.Backlog); ok {
+		a.backlogged = s
 	}
 	files, keeps := s.(store.Files)
 	if s, finds := s.(store.Searcher); keeps && finds {
@@ -114,6 +120,11 @@ func (noVectors) PutVectors(context.Context, store.Scope, string, []store.Exchan
 func (noVectors) Vectors(context.Context, store.Scope, string, []int64) ([]store.ExchangeVector, error) {
 	return nil, nil
 }
+
+// noBacklog doesn't know whether writes wait.
+type noBacklog struct{}
+
+func (noBacklog) WriteBacklog() time.Duration { return 0 }
 
 // noFiles is a store without files: none is found, and none can be added.
 type noFiles struct{}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/backstory-proxy/backstory/embed"
 	"github.com/backstory-proxy/backstory/sqlite"
@@ -31,6 +32,8 @@ type flaky struct {
 	failAll, full atomic.Bool
 	// deleteFirst has a session deleted just before messages are imported into it.
 	deleteFirst atomic.Bool
+	// backlog is how long its oldest write has waited, it says.
+	backlog atomic.Int64
 }
 
 var errDown = errors.New("the disk is on fire")
@@ -63,6 +66,8 @@ func (f *flaky) Take(ctx context.Context, tenant string, limit int) (store.Rate,
 	}
 	return f.Store.Take(ctx, tenant, limit)
 }
+
+func (f *flaky) WriteBacklog() time.Duration { return time.Duration(f.backlog.Load()) }
 
 func (f *flaky) Ping(ctx context.Context) error {
 	if err := f.refuses(); err != nil {

@@ -18,7 +18,7 @@ func TestReadinessTellsOfStoreIndexAndRouter(t *testing.T) {
 		return func() bool { r := ready(); return r.status == status && r.body == body+"\n" }
 	}
 	state := func(index, router string) string {
-		return `{"status":"ok","store":"ok","index":"` + index + `","router":"` + router + `"}`
+		return `{"status":"ok","store":"ok","index":"` + index + `","router":"` + router + `","load":"ok"}`
 	}
 	if r := ready(); r.status != http.StatusOK || r.body != state("ok", "unknown")+"\n" {
 		t.Errorf("at first: status %d: %s", r.status, r.body)

@@ -37,6 +37,7 @@ const (
 	partFailing     = "failing"
 	partUnreachable = "unreachable"
 	partUnknown     = "unknown"
+	partBusy        = "busy"
 )
 
 // routerState is how the last request to the router ended. It isn't asked for
@@ -139,5 +140,6 @@ func (g *Gateway) Ready(rw http.ResponseWriter, r *http.Request) {
 		Store  string `json:"store"`
 		Index  string `json:"index"`
 		Router string `json:"router"`
-	}{partOK, partOK, index, g.router.String()})
+		Load   string `json:"load"`
+	}{partOK, partOK, index, g.router.String(), g.shared.loadState()})
 }

@@ -56,6 +56,10 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 	if rate, refused := g.gate.refusals.of(who, time.Now()); refused {
 		return w.setRate(rate)
 	}
+	if err := g.enter(w, who); err != nil {
+		return err
+	}
+	defer g.shared.load.Leave(who.scope.Tenant)
 	extension, err := takeHeaders(r.Header)
 	// Whatever goes wrong after the key was checked, the request counts.
 	if err != nil || !route.counts {
@@ -110,12 +114,14 @@ func storeError(err error, endpoint stats.Endpoint) *openai.Error {
 // fail answers with an error, in the shape of the OpenAI API.
 func (g *Gateway) fail(w *replyWriter, r *http.Request, err error) {
 	reply := replyTo(r.Context(), err, w.stats.Endpoint)
-	w.stats.Outcome = outcomeOf(err, reply)
+	if w.stats.Outcome == stats.OutcomeOK {
+		w.stats.Outcome = outcomeOf(err, reply)
+	}
 	if w.stats.Outcome == stats.OutcomeStoreDown {
 		stats.RefusedError.Inc()
 	}
 	level := zap.DebugLevel
-	if reply.Status >= 500 && r.Context().Err() == nil {
+	if reply.Status >= 500 && r.Context().Err() == nil && w.stats.Outcome != stats.OutcomeOverloaded {
 		level = zap.ErrorLevel
 	}
 	if c := g.logger.Check(level, "request failed"); c != nil {

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/admission"
 	"github.com/backstory-proxy/backstory/gateway/internal/calibrate"
 	"github.com/backstory-proxy/backstory/journal"
 	"github.com/backstory-proxy/backstory/memory"
@@ -27,6 +28,7 @@ type Shared struct {
 	journal     *journal.Journal       // nil: none
 	calibration *calibrate.Calibration // of the models that it was used with
 
+	load    *admission.Gate
 	inUse   sync.WaitGroup
 	replies sync.Map // of *tee: the chat replies under way
 	recall  *memory.Recaller
@@ -52,6 +54,7 @@ func Share(ctx context.Context, s store.Store, o JournalOptions, logger func() *
 	}
 	can := abilitiesOf(s)
 	shared := &Shared{abilities: can, logger: logger, journal: j, calibration: calibrate.New(), recall: memory.NewRecaller(can, recallMemory, prompt.Pinned)}
+	shared.load = admission.NewGate(can.WriteBacklog)
 	shared.stopping, shared.stop = context.WithCancel(context.Background())
 	opened.Store(shared, nil)
 	return shared, nil

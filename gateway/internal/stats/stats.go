@@ -51,6 +51,7 @@ const (
 	OutcomeRouterError          // the router answered with an error, or broke off
 	OutcomeUnreachable          // the router can't be reached, or took too long
 	OutcomeStoreDown            // the store can't be reached
+	OutcomeOverloaded           // there was too much to do
 	OutcomeClientClosed         // the client left before the end
 	OutcomeError                // a fault of ours
 	outcomes
@@ -58,7 +59,7 @@ const (
 
 var outcomeNames = [outcomes]string{
 	"ok", "invalid", "unauthorized", "rate_limited", "quota_exceeded", "router_error",
-	"router_unreachable", "store_unavailable", "client_closed", "error",
+	"router_unreachable", "store_unavailable", "overloaded", "client_closed", "error",
 }
 
 // Request holds the counts of one request. It is written by one goroutine at a
