@@ -30,14 +30,11 @@ const (
 	// wait is not of their making, and refusing them wouldn't help.
 	fewPerProcessor = 16
 
-	// waitSoft and backlogSoft are where a tenant is refused that has had more
-	// than its share lately; at hard times as much, everyone is. A chat waits for
-	// a processor about ten times on its way, so that with the mean at 10 ms it
-	// takes .1 to .4 s longer. A quarter of a second in the queue of the store is
-	// ten slow commits, and an eighth of the time after which a save is given up.
-	waitSoft    = 10 * time.Millisecond
+	// backlogSoft is how long the oldest write may have waited: ten slow commits,
+	// and an eighth of the time after which a save is given up. From backlogHard on
+	// nothing is let in.
 	backlogSoft = 250 * time.Millisecond
-	hard        = 4
+	backlogHard = 4 * backlogSoft
 )
 
 // Gate lets requests in.
@@ -52,6 +49,7 @@ type Gate struct {
 	total  int            // of recent
 	halved time.Time
 	turned time.Time // when a request was last refused
+	due    int64     // thousandths of a request, of those that are let in while others aren't
 }
 
 // NewGate makes one. backlog tells how long the oldest write that waits for the
@@ -95,16 +93,21 @@ func (g *Gate) Refused() time.Time {
 	return g.turned
 }
 
-// admit decides by what is scarce, and by what the tenant has had of it.
+// admit decides by what is scarce, and by what the tenant has had of it: one that
+// has had less than half an equal share lately is let in as long as anything is.
 func (g *Gate) admit(tenant string, now time.Time) Reason {
-	reason, much := g.scarce(now)
+	reason, open := g.scarce(now)
 	if reason == Admitted {
 		return Admitted
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.age(now)
-	if mine := g.recent[tenant]; !much && (mine == 0 || mine*len(g.recent) < g.total) {
+	if mine := g.recent[tenant]; open >= 0 && (mine == 0 || 2*mine*len(g.recent) < g.total) {
+		return Admitted
+	}
+	if g.due += max(open, 0); g.due >= 1000 {
+		g.due -= 1000
 		return Admitted
 	}
 	return reason
@@ -128,14 +131,23 @@ func (g *Gate) age(now time.Time) {
 	}
 }
 
-// scarce is what there is too little of, and whether far too little.
-func (g *Gate) scarce(now time.Time) (reason Reason, much bool) {
-	if waited := g.backlog(); waited >= backlogSoft {
-		return Store, waited >= hard*backlogSoft
+// none is what scarce says is to be let in where there is far too little.
+const none = -1
+
+// scarce is what there is too little of, and how many of a thousand requests are
+// let in all the same.
+func (g *Gate) scarce(now time.Time) (reason Reason, open int64) {
+	if waited := g.backlog(); waited >= backlogHard {
+		return Store, none
+	} else if waited >= backlogSoft {
+		return Store, 0
 	}
-	wait := g.processors.Wait(now)
-	if wait < waitSoft || g.places.Taken() < g.few {
-		return Admitted, false
+	wait, open := g.processors.Wait(now)
+	switch {
+	case open == 1000 || g.places.Taken() < g.few:
+		return Admitted, 1000
+	case wait >= waitHard:
+		return Processor, none
 	}
-	return Processor, wait >= hard*waitSoft
+	return Processor, open
 }

@@ -10,7 +10,7 @@ import (
 
 // clocks are processors for which what runs waits as long as a test says.
 func clocks(wait *time.Duration) *Processors {
-	h := &metrics.Float64Histogram{Counts: make([]uint64, 4), Buckets: []float64{0, .001, .02, .1, 10}}
+	h := &metrics.Float64Histogram{Counts: make([]uint64, 9), Buckets: []float64{0, .001, .002, .004, .008, .016, .032, .064, .128, 10}}
 	return &Processors{waits: func() *metrics.Float64Histogram {
 		for i := range h.Counts {
 			if s := wait.Seconds(); s >= h.Buckets[i] && s < h.Buckets[i+1] {
@@ -31,10 +31,10 @@ func crowd(t *testing.T, g *Gate, tenant string, n int) {
 	}
 }
 
-// after lets a gate see that what runs waits so long.
+// after lets a gate see, for two seconds, that what runs waits so long.
 func after(g *Gate, wait *time.Duration, now time.Duration) {
 	*wait = now
-	for range 10 {
+	for range 80 {
 		time.Sleep(waitEvery)
 		g.processors.Wait(time.Now())
 	}
@@ -63,6 +63,37 @@ func TestBusyProcessorsRefuseWhoHasHadMoreThanItsShare(t *testing.T) {
 		after(g, &wait, 0)
 		if reason := g.Enter("noisy"); reason != Admitted {
 			t.Errorf("afterwards the noisy one: %q", reason)
+		}
+	})
+}
+
+func TestWhatFitsIsLetInAndLittleMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := time.Duration(0)
+		g := NewGate(func() time.Duration { return 0 })
+		g.processors, g.few = clocks(&wait), 0
+		const fits, windows = 13, 400 // of 40 that come in each window
+		queue, admitted, longest := 0, 0, time.Duration(0)
+		for i := range windows {
+			for range 40 {
+				if g.Enter("a") == Admitted {
+					g.Leave("a")
+					queue++
+					admitted++
+				}
+			}
+			queue = max(0, queue-fits)
+			wait = time.Duration(queue) * waitEvery / fits
+			if i > windows/10 { // it has had a second to find out
+				longest = max(longest, wait)
+			}
+			time.Sleep(waitEvery)
+		}
+		if admitted < fits*windows*7/10 {
+			t.Errorf("%d were let in of %d for which there was time", admitted, fits*windows)
+		}
+		if longest > 100*time.Millisecond {
+			t.Errorf("what was let in waited for up to %v", longest)
 		}
 	})
 }
@@ -112,11 +143,11 @@ func TestWhatHasHappenedLongAgoTellsNothingOfNow(t *testing.T) {
 		p.Wait(time.Now())
 		wait = time.Second
 		time.Sleep(waitOld)
-		if waited := p.Wait(time.Now()); waited != 0 {
+		if waited, _ := p.Wait(time.Now()); waited != 0 {
 			t.Errorf("after a pause: %v", waited)
 		}
 		time.Sleep(waitEvery)
-		if waited := p.Wait(time.Now()); waited < waitSoft {
+		if waited, _ := p.Wait(time.Now()); waited < waitSoft {
 			t.Errorf("what is so now: %v", waited)
 		}
 	})

@@ -19,6 +19,7 @@ type Processors struct {
 
 	next atomic.Int64 // when to read again, Unix nanoseconds
 	wait atomic.Int64 // as of the last time
+	shut atomic.Int64 // thousandths of what comes that are to be refused
 }
 
 const (
@@ -30,6 +31,16 @@ const (
 	waitOld = time.Second
 	// waitsLeast is how many waits tell anything.
 	waitsLeast = 8
+
+	// waitSoft is how long what could run may wait: a chat does so some ten times
+	// on its way, and the unlucky one three times as long. From waitHard on nothing
+	// is let in.
+	waitSoft = 5 * time.Millisecond
+	waitHard = 8 * waitSoft
+	// Each time that it waits longer, a fifth less is let in, and each time that
+	// it doesn't, a fiftieth more: what fits is found within half a second, and
+	// little is let in beyond it.
+	lessOpen, moreOpen, leastOpen = 5, 20, 10 // 1/5; thousandths
 )
 
 // NewProcessors makes one that asks Go's runtime.
@@ -41,15 +52,15 @@ func NewProcessors() *Processors {
 	}}
 }
 
-// Wait is the mean time that goroutines waited for a processor lately. It is a
-// request that asks the runtime, now and then: there is no goroutine for it, and
-// while nobody asks it costs nothing.
-func (p *Processors) Wait(now time.Time) time.Duration {
+// Wait is the mean time that goroutines waited for a processor lately, and how many
+// of a thousand requests are to be let in. It is a request that asks the runtime,
+// now and then: there is no goroutine for it, and while nobody asks it costs nothing.
+func (p *Processors) Wait(now time.Time) (mean time.Duration, open int64) {
 	if now.UnixNano() >= p.next.Load() && p.mu.TryLock() {
 		p.ask(now)
 		p.mu.Unlock()
 	}
-	return time.Duration(p.wait.Load())
+	return time.Duration(p.wait.Load()), 1000 - p.shut.Load()
 }
 
 // ask asks the runtime, with mu held.
@@ -68,10 +79,17 @@ func (p *Processors) ask(now time.Time) {
 			seconds += float64(n) * from
 		}
 	}
-	mean := 0.
-	if waits >= waitsLeast && now.Sub(p.at) < waitOld {
+	mean, passed := 0., now.Sub(p.at)
+	if waits >= waitsLeast && passed < waitOld {
 		mean = seconds / float64(waits) * float64(time.Second)
 	}
 	p.at = now
 	p.wait.Store((p.wait.Load() + int64(mean)) / 2)
+	open := 1000 - p.shut.Load()
+	if p.wait.Load() > int64(waitSoft) {
+		open = max(open-open/lessOpen, leastOpen)
+	} else {
+		open = min(open+moreOpen*int64(min(passed, waitOld)/waitEvery), 1000)
+	}
+	p.shut.Store(1000 - open)
 }
