@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/admission"
+	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 )
@@ -39,13 +40,35 @@ func (w *replyWriter) refuse(reason admission.Reason) error {
 	stats.Refusals.WithLabelValues(string(reason)).Inc()
 	w.Header().Set("Retry-After", busyAfter)
 	switch reason {
-	case admission.TooManyOwn:
+	case admission.OwnRequests:
 		return openai.StatusError(http.StatusTooManyRequests,
 			"You have too many requests under way at once. The model was not called. Please try again when some of them have ended.")
+	case admission.OwnBodies:
+		return openai.StatusError(http.StatusTooManyRequests,
+			"You are sending too many large requests at once. The model was not called. Please try again when some of them have ended.")
 	}
 	w.stats.Outcome = stats.OutcomeOverloaded
 	return openai.StatusError(http.StatusServiceUnavailable,
 		"The service has too much to do at the moment. The model was not called. Please try again.")
+}
+
+// read reads the request's body, of at most so many bytes, as far as there is room
+// for it in memory.
+func (c *call) read(most int64) ([]byte, error) {
+	return body.Read(c.w, c.r, most, c.room(c.claim))
+}
+
+// room asks for room in memory, before a body grows to a size.
+func (c *call) room(claim *admission.Claim) func(int64) error {
+	return func(size int64) error {
+		switch claim.Grow(size) {
+		case nil:
+			return nil
+		case admission.ErrShare:
+			return c.w.refuse(admission.OwnBodies)
+		}
+		return c.w.refuse(admission.Bodies)
+	}
 }
 
 // loadState tells whether requests were refused just now.

@@ -2,14 +2,12 @@ package gateway
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/knowledge"
@@ -45,8 +43,7 @@ func (ca *chatAPI) chat(c call) error {
 	w, r, router, ctx := c.w, c.r, c.router, c.r.Context()
 	req, err := ca.parse(c)
 	if err != nil {
-		// The request counts all the same, and its headers say so.
-		return errors.Join(ca.gate.count(w, r, c.who), err)
+		return ca.gate.countRefused(w, r, c.who, err)
 	}
 	session, err := ca.load(ctx, w, req)
 	if err != nil {
@@ -96,7 +93,7 @@ type request struct {
 // parse reads and checks a request.
 func (ca *chatAPI) parse(c call) (*request, error) {
 	w, r, who, ext := c.w, c.r, c.who, c.extension
-	body, err := body.Read(w, r, ca.options.MaxBody)
+	body, err := c.read(ca.options.MaxBody)
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +136,7 @@ type loaded struct {
 }
 
 // load asks the store, in one trip, and refuses a request for which there is no
-// rate or allowance left.
+// rate or allowance left. A large request has been counted before it was read.
 func (ca *chatAPI) load(ctx context.Context, w *replyWriter, req *request) (*loaded, error) {
 	if err := ca.shared.catchUp(ctx, req.caller.scope, req.chat.SessionID); err != nil {
 		return nil, err
@@ -147,6 +144,7 @@ func (ca *chatAPI) load(ctx context.Context, w *replyWriter, req *request) (*loa
 	l := &loaded{asked: store.GatherRequest{
 		Scope:    req.caller.scope,
 		Limit:    req.caller.plan.RequestsPerMinute,
+		Counted:  w.counted,
 		Session:  req.chat.SessionID,
 		Tokens:   ca.options.Context.MaxAddedTokens,
 		Messages: resent(req.chat.Messages),
@@ -160,8 +158,10 @@ func (ca *chatAPI) load(ctx context.Context, w *replyWriter, req *request) (*loa
 	if err != nil {
 		return nil, &unavailable{err}
 	}
-	if err := ca.gate.admit(w, req.caller, l.Rate); err != nil {
-		return nil, err
+	if !l.asked.Counted {
+		if err := ca.gate.admit(w, req.caller, l.Rate); err != nil {
+			return nil, err
+		}
 	}
 	if req.remembers() {
 		stats.SessionLookups.Count(l.Cached)

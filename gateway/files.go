@@ -11,7 +11,6 @@ import (
 	"github.com/tidwall/gjson"
 	"go.uber.org/zap"
 
-	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/knowledge"
@@ -142,7 +141,7 @@ const (
 
 // searchFiles shows what retrieval finds.
 func (fa *filesAPI) search(c call) error {
-	asked, err := body.Read(c.w, c.r, maxQueryBody)
+	asked, err := c.read(maxQueryBody)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,10 @@ type Options struct {
 	MaxBody int64
 	// MaxFile is the largest upload, in bytes. Default: 100 MiB.
 	MaxFile int64
+	// MaxBodies is how many bytes of requests and uploads may be in memory at
+	// once, of all tenants; one may have half. Default: 512 MiB, or what four of
+	// the largest take where that is more.
+	MaxBodies int64
 	// UploadWait is how long the reply to an upload waits for the file to be
 	// searchable. Default: 25 s.
 	UploadWait time.Duration
@@ -122,6 +126,7 @@ type Gateway struct {
 const (
 	defaultMaxBody    = 64 << 20
 	defaultMaxFile    = 100 << 20
+	defaultMaxBodies  = 512 << 20
 	defaultUploadWait = 25 * time.Second
 )
 
@@ -139,6 +144,12 @@ func New(o Options) (*Gateway, error) {
 	}
 	if o.MaxFile == 0 {
 		o.MaxFile = defaultMaxFile
+	}
+	if o.MaxBodies == 0 {
+		o.MaxBodies = max(defaultMaxBodies, 4*max(o.MaxBody, o.MaxFile))
+	}
+	if o.MaxBodies < max(o.MaxBody, o.MaxFile) {
+		return nil, fmt.Errorf("max_bodies must be at least max_body and max_file")
 	}
 	if o.UploadWait == 0 {
 		o.UploadWait = defaultUploadWait
@@ -220,6 +231,7 @@ func (g *Gateway) Start(shared *Shared, err error) {
 		g.shared, g.gate.shared, g.sessions.shared = shared, shared, shared
 		g.chats.shared, g.chats.knowledge = shared, k
 		g.files.shared, g.files.knowledge = shared, k
+		shared.bodies.Resize(g.options.MaxBodies)
 	}
 	g.startErr = err
 	close(g.ready)

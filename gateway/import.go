@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
@@ -26,15 +25,14 @@ import (
 // session, and answers with the first page of them.
 func (sa *SessionsAPI) importMessages(c call) error {
 	w, r, who, id := c.w, c.r, c.who, c.id()
-	in, err := sa.readImport(w, r, id)
+	in, err := sa.readImport(c, id)
 	if err != nil {
-		// The request counts all the same, and its headers say so.
-		return errors.Join(sa.gate.count(w, r, who), err)
+		return sa.gate.countRefused(w, r, who, err)
 	}
 	if err := sa.shared.catchUp(r.Context(), who.scope, id); err != nil {
 		return err
 	}
-	asked := store.GatherRequest{Scope: who.scope, Limit: who.plan.RequestsPerMinute, Session: id}
+	asked := store.GatherRequest{Scope: who.scope, Limit: who.plan.RequestsPerMinute, Counted: w.counted, Session: id}
 	if in.retried {
 		asked.Messages = earlierImports
 	}
@@ -42,8 +40,10 @@ func (sa *SessionsAPI) importMessages(c call) error {
 	if err != nil {
 		return &unavailable{err}
 	}
-	if err := sa.gate.admit(w, who, gathered.Rate); err != nil {
-		return err
+	if !asked.Counted {
+		if err := sa.gate.admit(w, who, gathered.Rate); err != nil {
+			return err
+		}
 	}
 	history := memory.History{
 		ID: in.name(gathered), Messages: in.messages, Now: time.Now(),
@@ -103,14 +103,15 @@ type imported struct {
 	limit    int    // of the page that answers
 }
 
-func (sa *SessionsAPI) readImport(w http.ResponseWriter, r *http.Request, id string) (in imported, err error) {
+func (sa *SessionsAPI) readImport(c call, id string) (in imported, err error) {
+	r := c.r
 	if id == "" {
 		return in, openai.Invalid("id", "The session id in the path is empty.")
 	}
 	if in.limit, err = readLimit(r.URL.Query(), maxPage, DefaultPage); err != nil {
 		return in, err
 	}
-	body, err := body.Read(w, r, sa.options.MaxBody)
+	body, err := c.read(sa.options.MaxBody)
 	if err != nil {
 		return in, err
 	}

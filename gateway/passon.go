@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidwall/gjson"
 
-	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/openai"
@@ -30,7 +29,7 @@ func (ca *chatAPI) passOn(c call) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete || r.Method == http.MethodOptions {
 		return upstream.Call(router, w, r) // it calls no model
 	}
-	if err := ca.checkNamedModel(w, r, &who.plan); err != nil {
+	if err := ca.checkNamedModel(c); err != nil {
 		return err
 	}
 	if who.plan.TokensPerMonth == 0 {
@@ -86,11 +85,12 @@ func (u *usageReader) ReadFrom(r io.Reader) (int64, error) {
 // checkNamedModel refuses a request for a model that the plan doesn't have.
 // Where the plan names models, a body that names none is refused too: the
 // router would choose one.
-func (ca *chatAPI) checkNamedModel(w http.ResponseWriter, r *http.Request, p *Plan) error {
+func (ca *chatAPI) checkNamedModel(c call) error {
+	r, p := c.r, &c.who.plan
 	if len(p.Models) == 0 || r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	body, err := body.Read(w, r, ca.options.MaxBody)
+	body, err := c.read(ca.options.MaxBody)
 	if err != nil {
 		return err
 	}

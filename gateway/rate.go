@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -66,4 +67,13 @@ func (gt *gate) take(r *http.Request, w *replyWriter, who caller) (store.Rate, e
 	})
 	w.used = gathered.Used
 	return gathered.Rate, err
+}
+
+// countRefused counts a request that is refused with an error, where it wasn't yet:
+// its headers say so.
+func (gt *gate) countRefused(w *replyWriter, r *http.Request, who caller, err error) error {
+	if w.counted {
+		return err
+	}
+	return errors.Join(gt.count(w, r, who), err)
 }

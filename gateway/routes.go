@@ -6,6 +6,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/backstory-proxy/backstory/gateway/internal/admission"
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/openai"
 )
@@ -19,7 +20,8 @@ type route struct {
 	serve    func(*Gateway, call) error
 	// counts says that the handler counts the request against the rate, in the
 	// same trip to the store in which it learns what it needs. Other requests
-	// are counted ahead of their handler.
+	// are counted ahead of their handler, and so are those with a body that is
+	// large, or may be.
 	counts bool
 	// shared says that the path is the router's with any other method.
 	shared bool
@@ -77,6 +79,7 @@ type call struct {
 	router    http.Handler
 	who       caller
 	extension openai.Extension // of its headers
+	claim     *admission.Claim // on memory, for its body
 }
 
 func (c *call) id() string { return c.r.PathValue("id") }

@@ -20,8 +20,10 @@ import (
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, router http.Handler) {
 	rw := g.newReplyWriter(w, r)
 	rw.cors = g.cors
-	defer body.Guard(r).Release(w) // last: it may end the request's context
-	defer g.observe(rw, r)         // panics pass through here
+	rw.stall.watch(w, writePause)
+	defer rw.stall.stop()
+	defer body.Guard(w, r).Release(w) // last: it may end the request's context
+	defer g.observe(rw, r)            // panics pass through here
 	err := g.serve(rw, r, router)
 	if err != nil {
 		g.fail(rw, r, err)
@@ -62,7 +64,7 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 	defer g.shared.load.Leave(who.scope.Tenant)
 	extension, err := takeHeaders(r.Header)
 	// Whatever goes wrong after the key was checked, the request counts.
-	if err != nil || !route.counts {
+	if err != nil || !route.counts || !body.IsSmall(r) {
 		if limited := g.gate.count(w, r, who); limited != nil {
 			return limited
 		}
@@ -70,7 +72,9 @@ func (g *Gateway) serve(w *replyWriter, r *http.Request, router http.Handler) er
 	if err != nil {
 		return err
 	}
-	return route.serve(g, call{w, r, router, who, extension})
+	c := call{w, r, router, who, extension, g.shared.bodies.Claim(who.scope.Tenant, body.Small)}
+	defer c.claim.Release()
+	return route.serve(g, c)
 }
 
 // takeHeaders takes our headers off a request and reads them.

@@ -29,6 +29,7 @@ type Shared struct {
 	calibration *calibrate.Calibration // of the models that it was used with
 
 	load    *admission.Gate
+	bodies  *admission.Pool // bytes
 	inUse   sync.WaitGroup
 	replies sync.Map // of *tee: the chat replies under way
 	recall  *memory.Recaller
@@ -54,7 +55,7 @@ func Share(ctx context.Context, s store.Store, o JournalOptions, logger func() *
 	}
 	can := abilitiesOf(s)
 	shared := &Shared{abilities: can, logger: logger, journal: j, calibration: calibrate.New(), recall: memory.NewRecaller(can, recallMemory, prompt.Pinned)}
-	shared.load = admission.NewGate(can.WriteBacklog)
+	shared.load, shared.bodies = admission.NewGate(can.WriteBacklog), admission.NewPool(0)
 	shared.stopping, shared.stop = context.WithCancel(context.Background())
 	opened.Store(shared, nil)
 	return shared, nil

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/gateway/internal/admission"
 	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
@@ -31,15 +32,30 @@ type form struct {
 	content  []byte
 	purpose  string
 	expected int64 // bytes of content at most, as the client says
+	room     func(int64) error
+	claim    *admission.Claim // on memory, for the content
+}
+
+// drop gives up the content, which may be large.
+func (in *form) drop() {
+	in.content = nil
+	in.claim.Release()
 }
 
 // upload takes a file in, all or nothing.
 func (fa *filesAPI) upload(c call) error {
 	w, r, router, who := c.w, c.r, c.router, c.who
-	in, err := fa.readForm(w, r, fa.largest(who))
+	in, err := fa.readForm(c, fa.largest(who))
 	if err != nil {
+		in.drop()
 		return err
 	}
+	late := false
+	defer func() {
+		if !late { // or else it is needed longer
+			in.drop()
+		}
+	}()
 	wait := time.NewTimer(fa.options.UploadWait)
 	defer wait.Stop()
 	work := fa.begin(r.Context())
@@ -56,6 +72,7 @@ func (fa *filesAPI) upload(c call) error {
 		work.cancel()
 		err = <-read
 	case <-wait.C:
+		late = true
 		return fa.uploadLate(w, r, router, who, in, work, func() (*knowledge.Prepared, error) { err := <-read; return prepared, err })
 	}
 	if err != nil {
@@ -74,7 +91,7 @@ func (fa *filesAPI) upload(c call) error {
 		}
 		return err
 	}
-	in.content = nil // it may be large, and isn't needed any more
+	in.drop() // it isn't needed any more
 	file.Status, err = fa.ingest(r.Context(), upstream.New(r, router), who.scope, file.ID, prepared, work, wait.C)
 	if err != nil {
 		return err
@@ -89,6 +106,7 @@ func (fa *filesAPI) upload(c call) error {
 func (fa *filesAPI) uploadLate(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
 	file, err := fa.keepFile(r.Context(), who, in)
 	if err != nil {
+		defer in.drop()
 		work.cancel()
 		if p, err := prepared(); err == nil {
 			p.Close()
@@ -103,7 +121,7 @@ func (fa *filesAPI) uploadLate(w http.ResponseWriter, r *http.Request, router ht
 	go func() {
 		defer work.end()
 		p, err := prepared()
-		in.content = nil
+		in.drop()
 		if err == nil {
 			err = fa.knowledge.Ingest(work.ctx, via, who.scope, file.ID, p)
 		}
@@ -245,40 +263,49 @@ const (
 	maxFileName = 255
 )
 
-// readForm reads the form of an upload, and checks it.
-func (fa *filesAPI) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
+// readForm reads the form of an upload, and checks it. The form is returned with an
+// error too: it is to be dropped.
+func (fa *filesAPI) readForm(c call, maxFile int64) (*form, error) {
 	const envelope = 1 << 20 // what a form takes beside the file
-	if err := body.Open(w, r, maxFile+envelope); err != nil {
-		return nil, err
+	r := c.r
+	in := &form{
+		expected: min(max(r.ContentLength, 0), fa.options.MaxFile),
+		claim:    fa.shared.bodies.Claim(c.who.scope.Tenant, body.Small),
+	}
+	in.room = c.room(in.claim)
+	if err := body.Open(c.w, r, maxFile+envelope); err != nil {
+		return in, err
 	}
 	parts, err := r.MultipartReader()
 	if err != nil {
-		return nil, openai.Invalid("file", "Expected a multipart/form-data body with the fields 'file' and 'purpose'.")
+		return in, openai.Invalid("file", "Expected a multipart/form-data body with the fields 'file' and 'purpose'.")
 	}
-	in := &form{expected: min(max(r.ContentLength, 0), fa.options.MaxFile)}
 	for {
 		p, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
 			return in, in.check()
 		}
 		if err != nil {
-			return nil, body.Error(err)
+			return in, body.Error(err)
 		}
 		if err := in.take(p, maxFile); err != nil {
-			return nil, err
+			return in, err
 		}
 	}
 }
 
 // take reads one field.
 func (in *form) take(p *multipart.Part, maxFile int64) error {
-	name, most := p.FormName(), int64(maxField)
+	name, most, expected := p.FormName(), int64(maxField), int64(0)
 	if name == "file" {
-		most = maxFile
+		most, expected = maxFile, in.expected
 	}
-	content, err := readField(p, most+1, in.expected)
+	if name == "file" && in.name != "" || name == "purpose" && in.purpose != "" {
+		return openai.Invalid(name, "The field '%s' is given more than once.", name)
+	}
+	content, err := body.ReadAll(p, most+1, expected, in.room)
 	if err != nil {
-		return body.Error(err)
+		return err
 	}
 	if int64(len(content)) > most {
 		return &openai.Error{
@@ -287,8 +314,6 @@ func (in *form) take(p *multipart.Part, maxFile int64) error {
 		}
 	}
 	switch {
-	case name == "file" && in.name != "" || name == "purpose" && in.purpose != "":
-		return openai.Invalid(name, "The field '%s' is given more than once.", name)
 	case name == "file" && p.FileName() == "":
 		return openai.Invalid("file", "The field 'file' must be a file with a name.")
 	case name == "file" && len(p.FileName()) > maxFileName:
@@ -303,30 +328,6 @@ func (in *form) take(p *multipart.Part, maxFile int64) error {
 		return openai.Invalid(name, "Unrecognized parameter: '%s'.", name)
 	}
 	return nil
-}
-
-// readField reads at most limit bytes. Where expected proves true, which shows
-// when an eighth is there, the rest has its place at once: a large file isn't
-// copied time and again, and one that is only announced takes no memory.
-func readField(r io.Reader, limit, expected int64) ([]byte, error) {
-	content := make([]byte, 0, 4<<10)
-	for {
-		if len(content) == cap(content) {
-			size := 2 * len(content)
-			if int64(size) < expected && int64(len(content)) >= expected/8 {
-				size = int(expected) + 1
-			}
-			content = append(make([]byte, 0, size), content...)
-		}
-		n, err := r.Read(content[len(content):min(int64(cap(content)), limit)])
-		content = content[:len(content)+n]
-		switch {
-		case errors.Is(err, io.EOF) || int64(len(content)) >= limit:
-			return content, nil
-		case err != nil:
-			return nil, err
-		}
-	}
 }
 
 func (in *form) check() error {

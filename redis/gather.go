@@ -29,14 +29,21 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 }
 
 func (s *Store) gather(ctx context.Context, req store.GatherRequest) (g store.Gathered, err error) {
-	calls := []*call{s.rateCall(req.Scope, req.Limit, req.Month), nil}[:1]
+	limit := req.Limit
+	if req.Counted {
+		limit = 0 // it is only asked for the rest
+	}
+	calls := []*call{s.rateCall(req.Scope, limit, req.Month), nil}[:1]
 	if req.Session != "" {
 		calls = append(calls, s.tailCall(req, 0))
 	}
 	// The first call's error is looked at first: that of a tail which wouldn't
 	// have been returned is of no interest.
 	_ = s.together(ctx, calls...)
-	facts, err := readRate(calls[0].cmd, req.Limit)
+	facts, err := readRate(calls[0].cmd, limit)
+	if req.Counted {
+		facts.rate = store.Rate{Allowed: true}
+	}
 	if g.Rate = facts.rate; err != nil || !g.Rate.Allowed {
 		return g, err
 	}

@@ -29,9 +29,12 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (store.Gath
 	if err := req.Scope.Whole(); err != nil {
 		return store.Gathered{}, err
 	}
-	rate, err := s.Take(ctx, req.Scope.Tenant, req.Limit)
-	if err != nil {
-		return store.Gathered{}, err
+	rate := store.Rate{Allowed: true}
+	if !req.Counted {
+		var err error
+		if rate, err = s.Take(ctx, req.Scope.Tenant, req.Limit); err != nil {
+			return store.Gathered{}, err
+		}
 	}
 	if !rate.Allowed {
 		return store.Gathered{Rate: rate}, nil

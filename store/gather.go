@@ -6,6 +6,9 @@ type GatherRequest struct {
 	// Limit is the tenant's requests per RateWindow, whoever of its users asks;
 	// the request is counted as by Limiter.Take.
 	Limit int
+	// Counted says that Take has counted the request already: Rate is then not
+	// told, but for Rate.Allowed.
+	Counted bool
 	// Session to read; empty for none.
 	Session string
 	// Tokens and Messages size the tail: the newest exchanges are returned

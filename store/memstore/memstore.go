@@ -123,8 +123,10 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (g store.Ga
 		return g, err
 	}
 	defer s.mu.Unlock()
-	if g.Rate = s.take(req.Scope.Tenant, req.Limit); !g.Rate.Allowed {
-		return g, nil
+	if g.Rate.Allowed = req.Counted; !req.Counted {
+		if g.Rate = s.take(req.Scope.Tenant, req.Limit); !g.Rate.Allowed {
+			return g, nil
+		}
 	}
 	g.Cached, g.Mark.Epoch = true, s.deletions
 	d := s.find(name{req.Scope, req.Session})

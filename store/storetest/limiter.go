@@ -120,6 +120,19 @@ func testLimiter(t *testing.T, b Backend) {
 			if take(f, "a", 2).Allowed {
 				f.Error("take doesn't see what gather counted")
 			}
+			req.Counted = true
+			g, err := f.Gather(ctx, req)
+			if f.ok(err); g.Rate != (store.Rate{Allowed: true}) || len(g.Tail) != 1 {
+				f.Errorf("counted by take, got %+v", g)
+			}
+			f.clock.advance(store.RateWindow)
+			for range 3 {
+				_, err := f.Gather(ctx, req)
+				f.ok(err)
+			}
+			if rate := take(f, "a", 2); rate.Remaining != 1 {
+				f.Errorf("gather has counted what take had: %+v", rate)
+			}
 		},
 		"requests at once: exactly as many as the limit": func(f *fixture) {
 			var allowed atomic.Int64

@@ -14,12 +14,17 @@ type Reason string
 
 // The reasons of refusals.
 const (
-	Admitted   Reason = ""
-	Processor  Reason = "processor" // what could run waits for one
-	Store      Reason = "store"     // writes wait for it
-	Requests   Reason = "requests"  // too many are under way
-	TooManyOwn Reason = "own_requests"
+	Admitted    Reason = ""
+	Processor   Reason = "processor"    // what could run waits for one
+	Store       Reason = "store"        // writes wait for it
+	Requests    Reason = "requests"     // too many are under way
+	OwnRequests Reason = "own_requests" // of the tenant's
+	Bodies      Reason = "bodies"       // they take too much memory
+	OwnBodies   Reason = "own_bodies"   // the tenant's do
 )
+
+// Reasons are all of them.
+var Reasons = []Reason{Processor, Store, Requests, OwnRequests, Bodies, OwnBodies}
 
 const (
 	// perProcessor is how many requests may be under way for each processor. One
@@ -68,7 +73,7 @@ func (g *Gate) Enter(tenant string) Reason {
 		case ErrFull:
 			reason = Requests
 		case ErrShare:
-			reason = TooManyOwn
+			reason = OwnRequests
 		}
 	}
 	g.mu.Lock()

@@ -119,7 +119,7 @@ func TestOpenRequestsAreBounded(t *testing.T) {
 	g := NewGate(func() time.Duration { return 0 })
 	g.places = NewPool(8)
 	crowd(t, g, "a", 4)
-	if reason := g.Enter("a"); reason != TooManyOwn {
+	if reason := g.Enter("a"); reason != OwnRequests {
 		t.Errorf("a tenant's fifth: %q", reason)
 	}
 	crowd(t, g, "b", 2)

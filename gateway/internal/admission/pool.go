@@ -28,6 +28,13 @@ type Pool struct {
 // NewPool makes a pool of which limit may be taken.
 func NewPool(limit int64) *Pool { return &Pool{limit: limit, held: map[string]int64{}} }
 
+// Resize changes how much may be taken. What is held beyond it stays.
+func (p *Pool) Resize(limit int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limit = limit
+}
+
 // Take takes n for a tenant. It fails with ErrFull or ErrShare.
 func (p *Pool) Take(tenant string, n int64) error {
 	p.mu.Lock()

@@ -1,15 +1,13 @@
 // Package body reads the bodies of clients' requests, and keeps others from doing
-// so longer than they may.
+// so longer than they may, and clients from sending them forever.
 package body
 
 import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -17,22 +15,64 @@ import (
 	"github.com/backstory-proxy/backstory/openai"
 )
 
+// Small is how large a body may be, in bytes, that is read before anything else is
+// known of its request: nearly all chats are smaller, and as many of them as may be
+// under way take little.
+const Small = 64 << 10
+
+// IsSmall reports whether a request says of its body that it is small.
+func IsSmall(r *http.Request) bool {
+	return r.ContentLength >= 0 && r.ContentLength <= Small && r.Header.Get("Content-Encoding") == ""
+}
+
 // Read reads the whole body of a request, unpacked, of at most so many bytes. Its
-// error is one for the client.
-func Read(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
-	packed := r.Header.Get("Content-Encoding") != ""
+// errors are for the client, or come from room, which is asked before the buffer
+// grows to a size: see ReadAll.
+func Read(w http.ResponseWriter, r *http.Request, most int64, room func(int64) error) ([]byte, error) {
+	promised := r.ContentLength
+	if r.Header.Get("Content-Encoding") != "" {
+		promised = 0
+	} else if promised > most {
+		return nil, Error(&http.MaxBytesError{Limit: most})
+	}
 	if err := Open(w, r, most); err != nil {
 		return nil, err
 	}
-	var body []byte
-	var err error
-	if n := r.ContentLength; n > 0 && n <= most && !packed {
-		body = make([]byte, n)
-		_, err = io.ReadFull(r.Body, body)
-	} else {
-		body, err = io.ReadAll(r.Body)
+	return ReadAll(r.Body, most+1, promised, room)
+}
+
+// ReadAll reads to the end, or limit bytes. What was promised, 0 for nothing, only
+// spares copies: the buffer is never more than four times what has arrived, beyond
+// what is small. room is asked before it grows to a size; its errors are returned
+// as they are, and those of reading as they are for the client.
+func ReadAll(r io.Reader, limit, promised int64, room func(int64) error) ([]byte, error) {
+	var content []byte
+	size := int64(4 << 10)
+	if promised > 0 {
+		size = min(promised+1, Small) // one byte more, to see the end
 	}
-	return body, Error(err)
+	for {
+		if len(content) == cap(content) {
+			size = min(size, limit)
+			if err := room(size); err != nil {
+				return nil, err
+			}
+			content = append(make([]byte, 0, size), content...)
+			if promised >= size {
+				size = min(4*size, promised+1)
+			} else {
+				size *= 2
+			}
+		}
+		n, err := r.Read(content[len(content):cap(content)])
+		content = content[:len(content)+n]
+		switch {
+		case errors.Is(err, io.EOF) || int64(len(content)) >= limit:
+			return content, nil
+		case err != nil:
+			return nil, Error(err)
+		}
+	}
 }
 
 // acceptedEncodings are the content codings that a body may come in. A client
@@ -73,107 +113,14 @@ func Open(w http.ResponseWriter, r *http.Request, most int64) error {
 	return nil
 }
 
-// Client is the body of a client's request as the handlers behind us get it.
-// The router's transport reads it in a goroutine of its own, which goes on when
-// the router has answered early.
-//
-// Close ends reading, but it doesn't close the client's body: nobody does but
-// the server. Behind Caddy's own reader, net/http takes a body that was closed
-// for one that was read, and what is left of it for the next request: whoever can
-// write a body could then write requests in the name of others, where connections
-// are shared. The proxy closes the body when the router answers before it has all
-// of it.
-type Client struct {
-	body    io.Reader
-	reading sync.Mutex // held by the Read in flight
-	ended   atomic.Bool
-}
-
-// Guard puts a Client in the place of a request's body, where it has one; else it
-// returns nil, of which Release does nothing.
-func Guard(r *http.Request) *Client {
-	if r.Body == nil || r.Body == http.NoBody {
-		return nil
-	}
-	b := &Client{body: r.Body}
-	r.Body = b
-	return b
-}
-
-func (b *Client) Read(p []byte) (int, error) {
-	b.reading.Lock()
-	defer b.reading.Unlock()
-	if b.ended.Load() {
-		return 0, http.ErrBodyReadAfterClose
-	}
-	return b.body.Read(p)
-}
-
-// Close doesn't wait for a Read in flight: a client that is silent would keep the
-// transport from reporting that the router is gone.
-func (b *Client) Close() error {
-	b.ended.Store(true)
-	return nil
-}
-
-// lastRead is how long a Read in flight may still take when nobody wants the
-// body any more. A client that is sending ends it by itself within that time, and
-// keeps its connection.
-const lastRead = 500 * time.Millisecond
-
-// Release ends reading and returns when no Read is in flight. It is for the end
-// of the handler, after which a request's body may not be touched: Caddy then
-// reads from its own reader how much it was, for the access log.
-//
-// A Read that waits for a silent client is ended by a deadline. HTTP/2 and HTTP/3
-// keep that to the request. On HTTP/1 it is the connection's, which is closed after
-// the reply. Without the deadline, net/http would wait for the Read itself.
-func (b *Client) Release(w http.ResponseWriter) {
-	if b == nil {
-		return
-	}
-	b.ended.Store(true)
-	if b.reading.TryLock() {
-		b.reading.Unlock()
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		b.reading.Lock()
-		defer b.reading.Unlock()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return
-	case <-time.After(lastRead):
-	}
-	closeAfterReply(w)
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // without one, Caddy's own idle timeout ends it
-	<-done
-}
-
-// closeAfterReply makes net/http close a connection of HTTP/1 after the reply,
-// whether or not the reply's header was sent: in full duplex it would otherwise
-// take the rest of a body whose reading a deadline ended for the next request. A
-// body beyond its limit is net/http's own reason to do so.
-func closeAfterReply(w http.ResponseWriter) {
-	for {
-		u, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			break
-		}
-		w = u.Unwrap()
-	}
-	_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader("x")), 0).Read(make([]byte, 1))
-}
-
 // Error says what an error of reading the body means.
 func Error(err error) error {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return openai.StatusError(http.StatusRequestTimeout, "The request body did not arrive in time.")
 	case errors.As(err, &tooLarge):
 		return openai.StatusError(http.StatusRequestEntityTooLarge, "The request body is larger than %d bytes.", tooLarge.Limit)
 	}
