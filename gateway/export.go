@@ -54,14 +54,16 @@ func (sa *SessionsAPI) exportMessages(w http.ResponseWriter, r *http.Request, sc
 	var lines bytes.Buffer
 	err := store.EachExchange(r.Context(), sa.shared, scope, id, func(list []store.Exchange) error {
 		begin()
-		lines.Reset()
 		for i := range list {
+			lines.Reset()
 			if err := appendLines(&lines, &list[i]); err != nil {
 				return err
 			}
+			if _, err := w.Write(lines.Bytes()); err != nil {
+				return err
+			}
 		}
-		_, err := w.Write(lines.Bytes())
-		return err
+		return nil
 	})
 	if err != nil && begun {
 		if r.Context().Err() == nil {

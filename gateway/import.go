@@ -13,7 +13,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/backstory-proxy/backstory/internal/respond"
 	"github.com/backstory-proxy/backstory/memory"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -87,7 +86,8 @@ func (sa *SessionsAPI) importMessages(c call) error {
 	if err != nil {
 		return &unavailable{err}
 	}
-	return respond.JSON(w, openai.NewList(messageObjects(kept, store.Ascending), in.limit, func(m sessionMessage) string { return m.ID }))
+	more := len(kept) > 0 && seqs[len(seqs)-1] > kept[len(kept)-1].Seq
+	return respondMessages(w, messageObjects(kept, store.Ascending), in.limit, more)
 }
 
 // earlierImports is among how many of a session's last messages a retried

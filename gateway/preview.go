@@ -110,7 +110,7 @@ func (p *previewed) inPlace() {
 func (p *previewed) quotes() {
 	first := len(p.Parts)
 	for _, q := range p.prompt.plan.Quotes {
-		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: p.model.Count(q.Text[q.From:q.To])})
+		p.Parts = append(p.Parts, part{Kind: "recalled", Tokens: p.model.Count(q.Text)})
 	}
 	scale(p.Parts[first:], p.prompt.plan.QuoteTokens)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -139,36 +140,37 @@ func firstOf(part *store.Exchange, tail []store.Exchange) recall.Ref {
 // readQuotes reads the messages that are named, in that order, less those that are
 // no longer there.
 func (ca *chatAPI) readQuotes(ctx context.Context, req *request, l *loaded, h *reconciled, refs []store.MessageRef) ([]prompt.Quote, error) {
-	exchanges := make(map[int64]*store.Exchange)
-	for i := range l.Tail {
-		exchanges[l.Tail[i].Seq] = &l.Tail[i]
+	carried := h.carried(req.chat.LastUser())
+	quotes := make([]prompt.Quote, len(refs)) // those that aren't there have no text
+	quote := func(list []store.Exchange) error {
+		for i := range list {
+			e := &list[i]
+			for j, r := range refs {
+				if r.Seq != e.Seq || r.N >= len(e.Messages) {
+					continue
+				}
+				if q, ok := quoteOf(e, r); ok {
+					q.Carried = carried[e.Messages[r.N].Digest]
+					quotes[j] = q
+				}
+			}
+		}
+		return nil
 	}
 	var missing []int64
 	for _, r := range refs {
-		if exchanges[r.Seq] == nil && !slices.Contains(missing, r.Seq) {
+		if !slices.ContainsFunc(l.Tail, func(e store.Exchange) bool { return e.Seq == r.Seq }) {
 			missing = append(missing, r.Seq)
 		}
 	}
-	read, err := ca.shared.ExchangesAt(ctx, req.caller.scope, req.chat.SessionID, missing)
+	err := quote(l.Tail)
+	if err == nil {
+		err = store.EachExchangeAt(ctx, ca.shared, req.caller.scope, req.chat.SessionID, missing, quote)
+	}
 	if err != nil {
 		return nil, err
 	}
-	for i := range read {
-		exchanges[read[i].Seq] = &read[i]
-	}
-	carried := h.carried(req.chat.LastUser())
-	found := make([]prompt.Quote, 0, len(refs))
-	for _, r := range refs {
-		e := exchanges[r.Seq]
-		if e == nil || r.N >= len(e.Messages) {
-			continue
-		}
-		if q, ok := quoteOf(e, r); ok {
-			q.Carried = carried[e.Messages[r.N].Digest]
-			found = append(found, q)
-		}
-	}
-	return found, nil
+	return slices.DeleteFunc(quotes, func(q prompt.Quote) bool { return q.Text == "" }), nil
 }
 
 // carried are the messages that the request carries ahead of its last user
@@ -183,15 +185,21 @@ func (h *reconciled) carried(user int) map[store.Digest]bool {
 	return carried
 }
 
-// quoteOf is a message, or the part of it that is named.
+// quoteOf is a message, or the part of it that is named, apart from the exchange's
+// memory, which may be large.
 func quoteOf(e *store.Exchange, r store.MessageRef) (q prompt.Quote, ok bool) {
 	m := openai.ParseMessage(e.Messages[r.N].JSON)
-	q = prompt.Quote{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Speaker: m.Get("name").Str, Time: e.SaidAt(r.N), Text: m.Text()}
+	text := m.Text()
+	q = prompt.Quote{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Size: len(text), Speaker: strings.Clone(m.Get("name").Str), Time: e.SaidAt(r.N)}
 	if q.Speaker == "" {
-		q.Speaker = m.Role
+		q.Speaker = strings.Clone(m.Role)
 	}
-	if q.To <= 0 || q.To > len(q.Text) {
-		q.To = len(q.Text)
+	if q.To <= 0 || q.To > q.Size {
+		q.To = q.Size
 	}
-	return q, q.From >= 0 && q.From < q.To
+	if q.From < 0 || q.From >= q.To {
+		return q, false
+	}
+	q.Text = strings.Clone(text[q.From:q.To])
+	return q, true
 }

@@ -64,7 +64,12 @@ func (h *reconciled) checkSize(req *request) error {
 // asked for: a tail that is shorter than that is all there is.
 func hasOlder(tail []store.Exchange, asked store.GatherRequest) bool {
 	const extra = 2 // exchanges that come with a tail of the size asked for
-	if len(tail) <= extra || tail[0].Offset == 0 {
+	switch {
+	case len(tail) == 0 || tail[0].Offset == 0:
+		return false
+	case store.Full(tail, store.TailBytes):
+		return true
+	case len(tail) <= extra:
 		return false
 	}
 	n, messages := 0, 0

@@ -2,9 +2,13 @@ package gateway
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"unicode/utf8"
 
 	"go.uber.org/zap"
 
@@ -32,13 +36,16 @@ type sessionMessage struct {
 	Said    []byte
 }
 
-// MarshalJSON puts our members ahead of the message's own, as the OpenAI API
+// write writes the message with our members ahead of its own, as the OpenAI API
 // does with the messages of a stored completion. Where a message has members of
 // these names itself, ours stand.
-func (m sessionMessage) MarshalJSON() ([]byte, error) {
+func (m *sessionMessage) write(to *bytes.Buffer) error {
 	ours := fmt.Sprintf(`"id":%q,"object":%q,"created_at":%d`, m.ID, openai.MessageObject, m.Created)
-	// A message is kept as it came, but a list that isn't UTF-8 can't be read.
-	return bytes.ToValidUTF8(openai.Lead(m.Said, ours, "id", "object", "created_at"), []byte("\ufffd")), nil
+	said := openai.Lead(m.Said, ours, "id", "object", "created_at")
+	if !utf8.Valid(said) { // a message is kept as it came, but a list that isn't UTF-8 can't be read
+		said = bytes.ToValidUTF8(said, []byte("\ufffd"))
+	}
+	return json.Compact(to, said)
 }
 
 const (
@@ -170,19 +177,75 @@ func (sa *SessionsAPI) listMessages(w http.ResponseWriter, r *http.Request, scop
 	} else if seq > 0 {
 		from++
 	}
-	// An exchange holds at least one message.
-	found, err := sa.shared.Exchanges(r.Context(), scope, id, from, limit+2, order)
+	messages, more, err := sa.readPage(r.Context(), scope, id, after, from, limit, order)
 	if err != nil {
 		return noSuchSession(err)
 	}
-	messages := messageObjects(found, order)
-	for i := range messages {
-		if messages[i].ID == after {
+	return respondMessages(w, messages, limit, more)
+}
+
+// readPage reads the messages that follow the one named after, from the exchange
+// that follows the one with Seq from: more of them than limit, if there are. Where
+// exchanges are large, the page is shorter, and more says whether others follow.
+func (sa *SessionsAPI) readPage(ctx context.Context, scope store.Scope, id, after string, from int64, limit int, order store.Order) (messages []sessionMessage, more bool, err error) {
+	for {
+		// An exchange holds at least one message.
+		found, err := sa.shared.Exchanges(ctx, scope, id, from, limit+2, order)
+		if err != nil {
+			return nil, false, err
+		}
+		messages = messageObjects(found, order)
+		if i := slices.IndexFunc(messages, func(m sessionMessage) bool { return m.ID == after }); i >= 0 {
 			messages = messages[i+1:]
-			break
+		}
+		if len(messages) > limit || !store.Full(found, store.PageBytes) {
+			return messages, false, nil
+		}
+		from = found[len(found)-1].Seq
+		if len(messages) > 0 {
+			next, err := sa.shared.Exchanges(ctx, scope, id, from, 1, order)
+			return messages, len(next) > 0, err
 		}
 	}
-	return respond.JSON(w, openai.NewList(messages, limit, func(m sessionMessage) string { return m.ID }))
+}
+
+// respondMessages answers with a page of messages. They are written one by one:
+// each may be large.
+func respondMessages(w http.ResponseWriter, messages []sessionMessage, limit int, more bool) error {
+	page := openai.NewList(messages, limit, func(m sessionMessage) string { return m.ID })
+	page.HasMore = page.HasMore || more
+	messages, page.Data = page.Data, []sessionMessage{}
+	var around bytes.Buffer
+	e := json.NewEncoder(&around)
+	e.SetEscapeHTML(false) // it is no HTML, and people read it
+	if err := e.Encode(page); err != nil {
+		return err
+	}
+	head, tail, _ := bytes.Cut(around.Bytes(), []byte(`[]`))
+	var line bytes.Buffer
+	write := func(i int) error {
+		line.Reset()
+		if i > 0 {
+			line.WriteByte(',')
+		}
+		if err := messages[i].write(&line); err != nil {
+			return err
+		}
+		_, err := w.Write(line.Bytes())
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, err := w.Write(append(head, '['))
+	for i := 0; i < len(messages) && err == nil; i++ {
+		err = write(i)
+	}
+	if err == nil {
+		_, err = w.Write(append([]byte{']'}, tail...))
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler) // or what there is would pass for the whole
+	}
+	return nil
 }
 
 func messageID(seq int64, at int) string { return fmt.Sprintf("msg_%d_%d", seq, at) }

@@ -26,6 +26,7 @@ const (
 	// switched on later.
 	catchUpExchanges = 64
 	catchUpTokens    = 50_000
+	catchUpBytes     = 1 << 20 // of text that takes few tokens for its length
 	catchUpTimeout   = 30 * time.Second
 	// failurePause is how long no exchanges of a session are embedded after a failure.
 	// Questions still are: they are short.
@@ -111,7 +112,7 @@ func (c *catchUpRun) find(ctx context.Context, missing []int64, tail []store.Exc
 	}
 	texts := make([]string, len(list))
 	for i := range list {
-		texts[i] = embeddedText(&list[i])
+		texts[i] = list[i].text
 	}
 	found, err := c.semantic.Embed(ctx, texts)
 	if err != nil {
@@ -120,7 +121,7 @@ func (c *catchUpRun) find(ctx context.Context, missing []int64, tail []store.Exc
 	}
 	fresh := make([]store.ExchangeVector, len(list))
 	for i := range list {
-		fresh[i] = store.ExchangeVector{Seq: list[i].Seq, ID: list[i].ID, Model: c.semantic.Model, Vector: store.Shrink(found[i])}
+		fresh[i] = store.ExchangeVector{Seq: list[i].seq, ID: list[i].id, Model: c.semantic.Model, Vector: store.Shrink(found[i])}
 	}
 	c.apply(fresh)
 	c.unsaved = append(slices.Clip(c.unsaved), fresh...)
@@ -171,32 +172,52 @@ func (c *catchUpRun) apply(list []store.ExchangeVector) {
 	}
 }
 
+// toEmbed is an exchange that is to be embedded.
+type toEmbed struct {
+	seq    int64
+	id     string
+	tokens int
+	text   string
+}
+
+// newestToEmbed are the newest of the exchanges that were added, as many as are
+// embedded at once.
+type newestToEmbed struct {
+	list          []toEmbed
+	tokens, bytes int
+}
+
+func (n *newestToEmbed) add(e *store.Exchange) {
+	last := toEmbed{e.Seq, e.ID, e.Tokens(), embeddedText(e)}
+	n.list = append(n.list, last)
+	n.tokens += last.tokens
+	n.bytes += len(last.text)
+	for len(n.list) > 1 && (n.tokens > catchUpTokens || n.bytes > catchUpBytes) {
+		n.tokens -= n.list[0].tokens
+		n.bytes -= len(n.list[0].text)
+		n.list = slices.Delete(n.list, 0, 1)
+	}
+}
+
 // exchanges returns those with the given Seqs: the newest, as many as are embedded at
 // once. It takes them from the tail if that has all of them, and from the log
 // otherwise.
-func (c *catchUpRun) exchanges(ctx context.Context, seqs []int64, tail []store.Exchange) ([]store.Exchange, error) {
+func (c *catchUpRun) exchanges(ctx context.Context, seqs []int64, tail []store.Exchange) ([]toEmbed, error) {
 	seqs = seqs[max(0, len(seqs)-catchUpExchanges):]
-	var list []store.Exchange
-	for i := range tail {
-		if slices.Contains(seqs, tail[i].Seq) {
-			list = append(list, tail[i])
+	tail = slices.DeleteFunc(tail, func(e store.Exchange) bool { return !slices.Contains(seqs, e.Seq) })
+	var newest newestToEmbed
+	see := func(list []store.Exchange) error {
+		for i := range list {
+			newest.add(&list[i])
 		}
+		return nil
 	}
-	if len(list) < len(seqs) {
-		var err error
-		if list, err = c.r.log.ExchangesAt(ctx, c.key.scope, c.key.session, seqs); err != nil {
-			return nil, err
-		}
+	if len(tail) == len(seqs) {
+		err := see(tail)
+		return newest.list, err
 	}
-	from, tokens := len(list), 0
-	for from > 0 {
-		tokens += list[from-1].Tokens()
-		if tokens > catchUpTokens && from < len(list) {
-			break
-		}
-		from--
-	}
-	return list[from:], nil
+	err := store.EachExchangeAt(ctx, c.r.log, c.key.scope, c.key.session, seqs, see)
+	return newest.list, err
 }
 
 // save has the store save the vectors, and returns those that it couldn't save.

@@ -28,6 +28,8 @@ type Recaller struct {
 	limit  int64 // bytes
 	pinned func(text string) bool
 
+	loads chan struct{} // holds an element for each session that is being read
+
 	mu       sync.Mutex
 	sessions *simplelru.LRU[sessionKey, *sessionIndex]
 	size     int64
@@ -69,13 +71,13 @@ type entry struct {
 const (
 	// maxExchanges is how many exchanges of a session are indexed: the newest.
 	maxExchanges = 20_000
-	// loadFirst is how many exchanges the first page holds. Later pages hold up to
-	// loadPage, and about loadBytes, judged by the page before.
-	loadFirst = 50
-	loadPage  = 500
-	loadBytes = 4 << 20
+	// loadPage is how many exchanges a page holds at most: see store.PageBytes.
+	loadPage = 500
 	// loadTimeout bounds the reading of a session.
 	loadTimeout = 30 * time.Second
+	// loadsAtOnce is how many sessions are read at once, each with a page in memory. To
+	// index takes longer than to read: more would only take turns on a few cores.
+	loadsAtOnce = 4
 	// sessionDivisor divides the limit: one session may use half of it.
 	sessionDivisor = 2
 )
@@ -83,7 +85,7 @@ const (
 // NewRecaller returns a Recaller whose indexes use about limit bytes. pinned reports
 // whether a user's text holds an instruction that always holds.
 func NewRecaller(log Log, limit int64, pinned func(text string) bool) *Recaller {
-	r := &Recaller{log: log, limit: limit, pinned: pinned}
+	r := &Recaller{log: log, limit: limit, pinned: pinned, loads: make(chan struct{}, loadsAtOnce)}
 	r.sessions, _ = simplelru.NewLRU(math.MaxInt, func(_ sessionKey, x *sessionIndex) { r.size -= x.size })
 	return r
 }
@@ -146,11 +148,11 @@ func (r *Recaller) acquireCurrent(ctx context.Context, key sessionKey, g *store.
 			return x, nil
 		}
 	}
-	done := make(chan error, 1)
+	done, newest := make(chan error, 1), g.Mark.Seq
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTimeout)
 		defer cancel()
-		err := r.read(ctx, key, x, g.Mark.Seq)
+		err := r.read(ctx, key, x, newest)
 		r.release(key, x)
 		done <- err
 	}()
@@ -223,37 +225,28 @@ func (r *Recaller) release(key sessionKey, x *sessionIndex) {
 
 // read extends the index from the log, up to the exchange with the given Seq.
 func (r *Recaller) read(ctx context.Context, key sessionKey, x *sessionIndex, until int64) error {
-	for n := loadFirst; ; {
+	select {
+	case r.loads <- struct{}{}:
+		defer func() { <-r.loads }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for {
 		after := max(x.newest(), x.droppedUntil, until-maxExchanges)
 		if after >= until {
 			return nil
 		}
-		page, err := r.log.Exchanges(ctx, key.scope, key.session, after, n, store.Ascending)
-		if err != nil {
+		page, err := r.log.Exchanges(ctx, key.scope, key.session, after, loadPage, store.Ascending)
+		if err != nil || len(page) == 0 {
 			return err
 		}
-		bytes, full := 1, false
 		for i := range page {
-			bytes += textBytes(&page[i])
 			x.add(&page[i])
-			if full = r.makeRoom(x); full {
+			if r.makeRoom(x) {
 				break
 			}
 		}
-		if len(page) < n && !full {
-			return nil
-		}
-		n = min(loadPage, max(1, len(page)*loadBytes/bytes))
 	}
-}
-
-// textBytes is about the memory that an exchange takes.
-func textBytes(e *store.Exchange) int {
-	n := 0
-	for i := range e.Messages {
-		n += len(e.Messages[i].JSON)
-	}
-	return n
 }
 
 // makeRoom empties an index that has outgrown the limit of a session, and reports

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/backstory-proxy/backstory/memory"
@@ -106,6 +108,46 @@ func TestRecallerReadsASessionOnce(t *testing.T) {
 	if got := best(t, r, b.gathered(5), "the name of the hippo?"); got != 1212 {
 		t.Errorf("found %d", got)
 	}
+}
+
+// heldLog counts how many are reading it, and lets nobody go on until it is released.
+type heldLog struct {
+	*fakeLog
+	reading atomic.Int64
+	release chan struct{}
+}
+
+func (l *heldLog) Exchanges(ctx context.Context, scope store.Scope, session string, after int64, limit int, order store.Order) ([]store.Exchange, error) {
+	l.reading.Add(1)
+	<-l.release
+	return slices.Clone(l.list[after:min(after+int64(limit), int64(len(l.list)))]), ctx.Err()
+}
+
+func TestFewSessionsAreReadAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const sessions, atOnce = 9, 4
+		l := &heldLog{fakeLog: aboutZebras(10), release: make(chan struct{})}
+		r := memory.NewRecaller(l, 1<<30, nobody)
+		search := func(i int) ([]recall.Hit, error) {
+			return r.Search(t.Context(), store.Scope{Tenant: "a"}, fmt.Sprint(i), l.gathered(2), recall.Query{Text: "zebra"}, nil, time.Second, topThree)
+		}
+		for i := range sessions {
+			if _, err := search(i); err == nil {
+				t.Error("a session that isn't read was searched")
+			}
+		}
+		synctest.Wait()
+		if n := l.reading.Load(); n != atOnce {
+			t.Errorf("%d sessions are read at once, want %d", n, atOnce)
+		}
+		close(l.release)
+		synctest.Wait()
+		for i := range sessions { // those that waited were read in their turn
+			if hits, err := search(i); err != nil || len(hits) == 0 || hits[0].Seq != 3 {
+				t.Errorf("session %d: %v, %v", i, hits, err)
+			}
+		}
+	})
 }
 
 func TestDaysAreThoseOfUTC(t *testing.T) {

@@ -186,6 +186,28 @@ func TestWhatSharesNoWordIsFoundBySemanticSimilarity(t *testing.T) {
 	})
 }
 
+func TestOfLongExchangesTheNewestAreEmbedded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, m := &fakeLog{}, &fakeEmbedder{}
+		for i := range 20 { // a few tokens each, as they were counted
+			b.write(fmt.Sprint(i, strings.Repeat(" word", 80<<10)), "I see.")
+		}
+		r := memory.NewRecaller(b, 1<<30, nobody)
+		means(t, r, b, m, paraphrase)
+		var numbers []string
+		for _, call := range m.calls {
+			for _, text := range call {
+				if number, ok := strings.CutPrefix(text, "user: "); ok {
+					numbers = append(numbers, strings.Fields(number)[0])
+				}
+			}
+		}
+		if want := []string{"13", "14"}; !slices.Equal(numbers, want) { // 15 on stand in place
+			t.Errorf("embedded %q, want %q", numbers, want)
+		}
+	})
+}
+
 func TestAnExchangeIsEmbeddedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, m := aboutZebras(20), &fakeEmbedder{}

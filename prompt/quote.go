@@ -13,10 +13,11 @@ import (
 type Quote struct {
 	Seq      int64 // of its exchange
 	N        int   // its index there
-	From, To int   // the part of Text, in bytes
+	From, To int   // the part of what it says, in bytes
+	Size     int   // of all that it says, in bytes
 	Speaker  string
 	Time     time.Time
-	Text     string // all that the message says
+	Text     string // the part
 	// Carried says that the request carries the message itself.
 	Carried bool
 }
@@ -96,7 +97,10 @@ func inOrder(quotes []Quote) []Quote {
 	joined := sorted[:0]
 	for _, q := range sorted {
 		if n := len(joined); n > 0 && joined[n-1].sameMessage(&q) && q.From <= joined[n-1].To {
-			joined[n-1].To = max(joined[n-1].To, q.To)
+			if last := &joined[n-1]; q.To > last.To {
+				last.Text += q.Text[last.To-q.From:]
+				last.To = q.To
+			}
 			continue
 		}
 		joined = append(joined, q)
@@ -153,11 +157,11 @@ func (q *Quote) said() string { return indent.Replace(strings.TrimSpace(q.part()
 
 // part is what is quoted of the message, with dots where it goes on.
 func (q *Quote) part() string {
-	text := q.Text[q.From:q.To]
+	text := q.Text
 	if q.From > 0 {
 		text = "… " + text
 	}
-	if q.To < len(q.Text) {
+	if q.To < q.Size {
 		text += " …"
 	}
 	return text

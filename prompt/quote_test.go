@@ -15,7 +15,12 @@ var day = time.Date(2026, 3, 9, 18, 4, 0, 0, time.UTC)
 
 // older is a message that was recalled whole.
 func older(seq int64, n int, speaker, text string, at time.Time) prompt.Quote {
-	return prompt.Quote{Seq: seq, N: n, To: len(text), Speaker: speaker, Text: text, Time: at}
+	return prompt.Quote{Seq: seq, N: n, To: len(text), Size: len(text), Speaker: speaker, Text: text, Time: at}
+}
+
+// partOf is a part of a message.
+func partOf(text string, from, to int) prompt.Quote {
+	return prompt.Quote{Seq: 1, From: from, To: to, Size: len(text), Speaker: "user", Text: text[from:to]}
 }
 
 // quoted makes a plan for a session that is too long, with what was recalled.
@@ -44,10 +49,13 @@ func TestRecalledMessagesAreQuoted(t *testing.T) {
 		{"a day of somewhere else", []prompt.Quote{older(1, 0, "user", "one", day.In(time.FixedZone("", 8*3600)))}, "[9 Mar 2026]\nuser: one\n"},
 		{"no day where none is known", []prompt.Quote{older(1, 0, "user", "one", time.Time{})}, "user: one\n"},
 		{"parts of a message, joined where they meet", []prompt.Quote{
-			{Seq: 1, From: 8, To: 12, Speaker: "user", Text: "one two three four"}, {Seq: 1, From: 4, To: 8, Speaker: "user", Text: "one two three four"},
+			partOf("one two three four", 8, 12), partOf("one two three four", 4, 8),
 		}, "user: … two thre …\n"},
+		{"parts of a message that overlap once", []prompt.Quote{
+			partOf("one two three four", 4, 13), partOf("one two three four", 8, 18), partOf("one two three four", 5, 7),
+		}, "user: … two three four\n"},
 		{"parts that don't meet", []prompt.Quote{
-			{Seq: 1, To: 3, Speaker: "user", Text: "one two three"}, {Seq: 1, From: 8, To: 13, Speaker: "user", Text: "one two three"},
+			partOf("one two three", 0, 3), partOf("one two three", 8, 13),
 		}, "user: one …\n … three\n"},
 		{"further lines of a message indented", []prompt.Quote{older(1, 0, "user", "one\r\nuser: two\n\rthree\u2028four\n", time.Time{})}, "user: one\n user: two\n \n three\n four\n"},
 		{"a speaker on one line", []prompt.Quote{older(1, 0, "A\n[2026-03-09 18:04]\nB", "x", time.Time{})}, "A [2026-03-09 18:04] B: x\n"},

@@ -80,7 +80,7 @@ func (s *Store) tailCall(req store.GatherRequest, n int) *call {
 	return &call{
 		script: gatherScript,
 		keys:   []string{s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(epochKey, tag)},
-		args:   []any{req.Tokens, req.Messages, n, extra},
+		args:   []any{req.Tokens, req.Messages, n, extra, store.TailBytes},
 	}
 }
 
@@ -103,8 +103,8 @@ func readTail(g *store.Gathered, cmd *goredis.Cmd, req store.GatherRequest) (rea
 		}
 	}
 	g.Tail = make([]store.Exchange, 0, len(elements))
-	tokens, messages, more := 0, 0, extra
-	for _, element := range slices.Backward(elements) {
+	tokens, messages, more, room := 0, 0, extra, store.TailBytes
+	for _, element := range elements { // newest first
 		if tokens >= req.Tokens && messages >= req.Messages {
 			more--
 		}
@@ -116,7 +116,8 @@ func readTail(g *store.Gathered, cmd *goredis.Cmd, req store.GatherRequest) (rea
 		g.Tail = append(g.Tail, e)
 		tokens += e.Tokens()
 		messages += len(e.Messages)
-		if more == 0 {
+		room -= len(text)
+		if more == 0 || room <= 0 {
 			slices.Reverse(g.Tail)
 			return 0, 0, nil
 		}

@@ -68,7 +68,7 @@ func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string
 	if order == store.Descending {
 		descending = 1
 	}
-	elements, err := s.run(ctx, pageScript, keys, after, min(limit, maxPage), descending).Slice()
+	elements, err := s.run(ctx, pageScript, keys, after, min(limit, maxPage), descending, store.PageBytes).Slice()
 	if err == goredis.Nil {
 		return nil, store.ErrNotFound
 	}
@@ -76,11 +76,6 @@ func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string
 		return nil, failure(ctx, err)
 	}
 	list, err := decodeExchanges(elements)
-	if order == store.Descending {
-		for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-			list[i], list[j] = list[j], list[i]
-		}
-	}
 	return list, failure(ctx, err)
 }
 
@@ -94,9 +89,10 @@ func (s *Store) ExchangesAt(ctx context.Context, scope store.Scope, session stri
 	}
 	defer s.end()
 	rising := slices.Compact(slices.Sorted(slices.Values(seqs)))
-	args := make([]any, len(rising))
-	for i, seq := range rising {
-		args[i] = seq
+	args := make([]any, 0, 1+len(rising))
+	args = append(args, store.PageBytes)
+	for _, seq := range rising {
+		args = append(args, seq)
 	}
 	keys := []string{s.layout.tagged(logKey, sessionTag(scope, session))}
 	elements, err := s.run(ctx, atScript, keys, args...).Slice()

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -134,10 +135,11 @@ func exchangesAfter(c *conn, session, seq int64) ([]store.Exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readExchanges(context.Background(), rows)
+	return readExchanges(context.Background(), rows, math.MaxInt64)
 }
 
-func readExchanges(ctx context.Context, rows *sql.Rows) (list []store.Exchange, err error) {
+// readExchanges reads until the exchanges have so many bytes.
+func readExchanges(ctx context.Context, rows *sql.Rows, room int64) (list []store.Exchange, err error) {
 	err = each(ctx, rows, func() (bool, error) {
 		var r exchangeRow
 		if err := rows.Scan(r.columns()...); err != nil {
@@ -145,7 +147,8 @@ func readExchanges(ctx context.Context, rows *sql.Rows) (list []store.Exchange, 
 		}
 		e, err := r.exchange()
 		list = append(list, e)
-		return true, err
+		room -= e.Bytes()
+		return room > 0, err
 	})
 	return list, err
 }

@@ -90,7 +90,7 @@ func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string
 	if err != nil {
 		return nil, err
 	}
-	found := false
+	found, room := false, int64(store.PageBytes)
 	var list []store.Exchange
 	err = each(ctx, rows, func() (bool, error) {
 		found = true
@@ -103,7 +103,8 @@ func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string
 		}
 		e, err := r.exchange()
 		list = append(list, e)
-		return true, err
+		room -= e.Bytes()
+		return room > 0, err
 	})
 	if err == nil && !found {
 		err = store.ErrNotFound
@@ -124,7 +125,7 @@ func (s *Store) ExchangesAt(ctx context.Context, scope store.Scope, session stri
 	if err != nil {
 		return nil, err
 	}
-	return readExchanges(ctx, rows)
+	return readExchanges(ctx, rows, store.PageBytes)
 }
 
 var exchangesAtQuery = `SELECT ` + exchangeColumns + `

@@ -26,12 +26,13 @@ type tail struct {
 // reach counts, from the newest exchange backwards, how much a GatherRequest
 // asks for.
 type reach struct {
-	tokens, messages int // still wanted
-	more             int // exchanges to come after that
+	tokens, messages int   // still wanted
+	more             int   // exchanges to come after that
+	bytes            int64 // that there is room for
 }
 
 func newReach(req *store.GatherRequest) reach {
-	return reach{req.Tokens, req.Messages, extra}
+	return reach{req.Tokens, req.Messages, extra, store.TailBytes}
 }
 
 // take tells whether anything is wanted beyond e, which is.
@@ -41,7 +42,8 @@ func (r *reach) take(e *store.Exchange) bool {
 	}
 	r.tokens -= e.Tokens()
 	r.messages -= len(e.Messages)
-	return r.more > 0
+	r.bytes -= e.Bytes()
+	return r.more > 0 && r.bytes > 0
 }
 
 // last returns the exchanges that the request asks for, if the tail goes back

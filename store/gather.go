@@ -14,7 +14,8 @@ type GatherRequest struct {
 	// Tokens and Messages size the tail: the newest exchanges are returned
 	// until they hold at least Tokens tokens and at least Messages messages,
 	// or the session ends. Two exchanges more come with them, so that the
-	// caller sees where a cut falls. Hidden exchanges come too.
+	// caller sees where a cut falls. Hidden exchanges come too. Where the
+	// exchanges reach TailBytes before, the tail ends there.
 	Tokens, Messages int
 	// Saves says that the request wants to save something. A store that knows
 	// that it can't refuses it then, with ErrFull where it has no room, instead of

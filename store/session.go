@@ -87,6 +87,39 @@ type MessageRef struct {
 	From, To int
 }
 
+// What one read returns of exchanges, in bytes. A read goes on until it has that
+// much, so that it holds no more than this and one exchange: those may hold a word
+// or an album of photos.
+const (
+	// PageBytes bounds Exchanges and ExchangesAt: what a client waits for, and a
+	// store is busy with, for some tens of milliseconds.
+	PageBytes = 4 << 20
+	// TailBytes bounds Gathered.Tail. It is about what a prompt can hold: of images,
+	// which are what is large in it, providers take 20 to 50 MB in a request, with
+	// those that the request brings itself.
+	TailBytes = 16 << 20
+)
+
+// Size is what the exchange takes up, in bytes, and at least what any store takes
+// for it.
+func (e *Exchange) Size() int64 {
+	const fixed, message, reference = 256, 64, 64 // and their strings
+	n := int64(fixed + len(e.ID) + len(e.Parent) + len(e.Model) + len(e.Finish))
+	for i := range e.Passages {
+		n += int64(reference + len(e.Passages[i].FileID))
+	}
+	return n + int64(reference*len(e.Recalled)+message*len(e.Messages)) + e.Bytes()
+}
+
+// Full reports whether exchanges may have been read only so far because they
+// reached a bound, in bytes, rather than the session's end.
+func Full(list []Exchange, bound int64) bool {
+	for i := range list {
+		bound -= list[i].Size()
+	}
+	return bound <= 0
+}
+
 // Session is what is known of a session besides its exchanges.
 type Session struct {
 	ID       string // as the client named it: any string but the empty one
@@ -126,10 +159,12 @@ type Sessions interface {
 	ListSessions(ctx context.Context, scope Scope, after string, limit int) ([]Session, error)
 	// Exchanges returns at most limit exchanges of a session in the given
 	// order that follow the one with Seq after (0: from the start), hidden
-	// ones included; ErrNotFound where there is no such session.
+	// ones included; ErrNotFound where there is no such session. It returns
+	// fewer where they reach PageBytes, and at least one: Full tells.
 	Exchanges(ctx context.Context, scope Scope, session string, after int64, limit int, order Order) ([]Exchange, error)
 	// ExchangesAt returns the exchanges of a session with the given Seqs, in
-	// rising order and once each, less those that are no longer there.
+	// rising order and once each, less those that are no longer there. Where
+	// they reach PageBytes it ends, as Exchanges does: see EachExchangeAt.
 	ExchangesAt(ctx context.Context, scope Scope, session string, seqs []int64) ([]Exchange, error)
 	// DeleteSession removes a session with all its exchanges and their
 	// vectors, and voids the appends of requests that began before;

@@ -1,37 +1,54 @@
 package store
 
-import "context"
-
-const (
-	// walkBytes is about how much EachExchange reads at once: exchanges may
-	// hold a word or an album of photos.
-	walkBytes = 4 << 20
-	walkMost  = 256 // exchanges
-	walkFirst = 16
+import (
+	"context"
+	"slices"
 )
 
+// walkPage is how many exchanges are read at once where they are small.
+const walkPage = 256
+
 // EachExchange hands a session's exchanges to see, oldest first, page by page,
-// so that not much of the session is in memory at once. ErrNotFound where there
-// is no such session, at the start or any more.
+// so that not much of the session is in memory at once: see PageBytes.
+// ErrNotFound where there is no such session, at the start or any more.
 func EachExchange(ctx context.Context, s Sessions, scope Scope, session string, see func([]Exchange) error) error {
-	after, limit := int64(0), walkFirst
-	for {
-		list, err := s.Exchanges(ctx, scope, session, after, limit, Ascending)
+	for after := int64(0); ; {
+		list, err := s.Exchanges(ctx, scope, session, after, walkPage, Ascending)
 		if err != nil || len(list) == 0 {
 			return err
 		}
 		if err := see(list); err != nil {
 			return err
 		}
-		if len(list) < limit {
+		if len(list) < walkPage && !Full(list, PageBytes) {
 			return nil
 		}
 		after = list[len(list)-1].Seq
-		total := int64(1)
-		for i := range list {
-			total += list[i].Bytes()
-		}
-		// Slowly up, since what was small so far may be followed by photos.
-		limit = int(min(max(walkBytes*int64(len(list))/total, 1), int64(2*limit), walkMost))
 	}
+}
+
+// ExchangeReader is the part of a store that EachExchangeAt uses.
+type ExchangeReader interface {
+	ExchangesAt(ctx context.Context, scope Scope, session string, seqs []int64) ([]Exchange, error)
+}
+
+// EachExchangeAt hands the exchanges with the given Seqs to see, in rising order
+// and once each, as EachExchange does; those that aren't there are left out.
+func EachExchangeAt(ctx context.Context, s ExchangeReader, scope Scope, session string, seqs []int64, see func([]Exchange) error) error {
+	rest := slices.Compact(slices.Sorted(slices.Values(seqs)))
+	for len(rest) > 0 {
+		list, err := s.ExchangesAt(ctx, scope, session, rest)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		if err := see(list); err != nil {
+			return err
+		}
+		if !Full(list, PageBytes) {
+			return nil
+		}
+		last := list[len(list)-1].Seq
+		rest = slices.DeleteFunc(rest, func(seq int64) bool { return seq <= last })
+	}
+	return nil
 }

@@ -1,10 +1,12 @@
--- Reads the exchanges with the given Seqs, in rising order.
+-- Reads the exchanges with the given Seqs, in rising order, until they reach a
+-- size.
 --
--- KEYS: log. ARGV: Seqs, in rising order.
+-- KEYS: log. ARGV: the size in bytes; Seqs, in rising order.
 
-local found = {}
-for i = 1, #ARGV do
+local found, room = {}, tonumber(ARGV[1])
+for i = 2, #ARGV do
 	local e = find(tonumber(ARGV[i]))
-	if e then found[#found + 1] = e end
+	if e then found[#found + 1], room = e, room - #e end
+	if room <= 0 then break end
 end
 return found

@@ -1,9 +1,10 @@
 -- Reads the end of a session. How many exchanges the wish comes to is guessed by
 -- the recent mean, and made sure of by looking at the first one of them: it says
--- how much was appended before it. The cost doesn't grow with the session.
+-- how much was appended before it. The cost doesn't grow with the session. They are
+-- read from the newest back, one by one, until they reach a size.
 --
 -- KEYS: session, log, epoch. ARGV: tokens, messages, number of exchanges or 0, how
--- many more come with as many as the tokens and messages take.
+-- many more come with as many as the tokens and messages take, size in bytes.
 
 local d = redis.call('HMGET', KEYS[1], 'seq', 'ever', 'sent', 'mean_tokens', 'mean_messages')
 local epoch = redis.call('GET', KEYS[3]) or '0'
@@ -25,6 +26,10 @@ if n == 0 then
 	end
 	n = n + tonumber(ARGV[4])
 end
-local list = {}
-if n > 0 then list = redis.call('LRANGE', KEYS[2], -math.min(n, length), -1) end
+local list, room = {}, tonumber(ARGV[5])
+for i = 1, math.min(n, length) do
+	local e = redis.call('LINDEX', KEYS[2], -i)
+	list[i], room = e, room - #e
+	if room <= 0 then break end
+end
 return {epoch, d[1], d[2], length, list}

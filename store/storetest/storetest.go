@@ -43,6 +43,7 @@ var suite = []struct {
 		"Limiter":  testLimiter,
 		"Gather":   testGather,
 		"Append":   testAppend,
+		"Bytes":    testBytes,
 		"Conflict": testConflict,
 		"Expiry":   testExpiry,
 		"Deletion": testDeletion,
