@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/backstory-proxy/backstory/store"
@@ -129,7 +130,7 @@ func (noBacklog) WriteBacklog() time.Duration { return 0 }
 // noFiles is a store without files: none is found, and none can be added.
 type noFiles struct{}
 
-func (noFiles) CreateFile(context.Context, store.Scope, store.File, []byte) (store.File, error) {
+func (noFiles) CreateFile(context.Context, store.Scope, store.File, io.Reader) (store.File, error) {
 	return store.File{}, store.ErrFilesOff
 }
 
@@ -152,7 +153,7 @@ func (noFiles) ListFiles(_ context.Context, _ store.Scope, q store.FileQuery) ([
 	return nil, nil
 }
 
-func (noFiles) Content(context.Context, store.Scope, string) ([]byte, error) {
+func (noFiles) Content(context.Context, store.Scope, string) (io.ReadCloser, error) {
 	return nil, store.ErrNotFound
 }
 

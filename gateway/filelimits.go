@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"io"
 	"net/http"
 	"sync"
 
@@ -41,7 +42,7 @@ var uploadSeed = maphash.MakeSeed()
 
 // create adds a file as far as the plan has room for it. Proxies that share
 // a store may each let one in at the same time.
-func (fa *filesAPI) create(ctx context.Context, who caller, f store.File, content []byte) (store.File, error) {
+func (fa *filesAPI) create(ctx context.Context, who caller, f store.File, content io.Reader) (store.File, error) {
 	if who.plan.Files == 0 && who.plan.Storage == 0 {
 		return fa.shared.CreateFile(ctx, who.scope, f, content)
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -123,14 +124,35 @@ func (fa *filesAPI) content(c call) error {
 	if err != nil {
 		return noSuchFile(err, c.id())
 	}
+	defer content.Close()
 	header := c.w.Header()
 	header.Set("Content-Type", "application/octet-stream")
 	header.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": f.Name}))
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Content-Length", strconv.Itoa(len(content)))
+	header.Set("Content-Length", strconv.FormatInt(f.Bytes, 10))
 	c.w.WriteHeader(http.StatusOK)
-	_, _ = c.w.Write(content) // the client may be gone: that is nobody's error
-	return nil
+	from := &contentReader{from: content}
+	if _, _ = io.Copy(c.w, from); from.err == nil { // the client may be gone: that is nobody's error
+		return nil
+	}
+	if c.r.Context().Err() == nil && !errors.Is(from.err, store.ErrNotFound) {
+		fa.logger.Error("a download broke off", zap.String("file", f.ID), zap.Error(from.err))
+	}
+	panic(http.ErrAbortHandler) // or what there is would pass for the whole
+}
+
+// contentReader remembers that reading failed, and not writing.
+type contentReader struct {
+	from io.Reader
+	err  error
+}
+
+func (r *contentReader) Read(p []byte) (n int, err error) {
+	n, err = r.from.Read(p)
+	if err != nil && err != io.EOF {
+		r.err = err
+	}
+	return n, err
 }
 
 const (

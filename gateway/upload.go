@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
-	"github.com/backstory-proxy/backstory/gateway/internal/admission"
 	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
@@ -28,34 +26,24 @@ import (
 
 // form is what an upload brings.
 type form struct {
-	name     string
-	content  []byte
-	purpose  string
-	expected int64 // bytes of content at most, as the client says
-	room     func(int64) error
-	claim    *admission.Claim // on memory, for the content
-}
-
-// drop gives up the content, which may be large.
-func (in *form) drop() {
-	in.content = nil
-	in.claim.Release()
+	name    string
+	content *spool // nil where there is none; to be closed
+	purpose string
 }
 
 // upload takes a file in, all or nothing.
 func (fa *filesAPI) upload(c call) error {
 	w, r, router, who := c.w, c.r, c.router, c.who
-	in, err := fa.readForm(c, fa.largest(who))
-	if err != nil {
-		in.drop()
-		return err
-	}
+	in, err := fa.readForm(w, r, fa.largest(who))
 	late := false
 	defer func() {
 		if !late { // or else it is needed longer
-			in.drop()
+			in.content.close()
 		}
 	}()
+	if err != nil {
+		return err
+	}
 	wait := time.NewTimer(fa.options.UploadWait)
 	defer wait.Stop()
 	work := fa.begin(r.Context())
@@ -91,7 +79,8 @@ func (fa *filesAPI) upload(c call) error {
 		}
 		return err
 	}
-	in.drop() // it isn't needed any more
+	in.content.close() // it may be large, and isn't needed any more
+	in.content = nil
 	file.Status, err = fa.ingest(r.Context(), upstream.New(r, router), who.scope, file.ID, prepared, work, wait.C)
 	if err != nil {
 		return err
@@ -102,15 +91,15 @@ func (fa *filesAPI) upload(c call) error {
 }
 
 // uploadLate answers an upload that takes long to read: it is kept, and read
-// and indexed behind the client's back.
+// and indexed behind the client's back. It closes the upload.
 func (fa *filesAPI) uploadLate(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
 	file, err := fa.keepFile(r.Context(), who, in)
 	if err != nil {
-		defer in.drop()
 		work.cancel()
 		if p, err := prepared(); err == nil {
 			p.Close()
 		}
+		in.content.close()
 		work.end()
 		if errors.Is(err, store.ErrExists) {
 			return respond.JSON(w, fileObject(file))
@@ -121,7 +110,7 @@ func (fa *filesAPI) uploadLate(w http.ResponseWriter, r *http.Request, router ht
 	go func() {
 		defer work.end()
 		p, err := prepared()
-		in.drop()
+		in.content.close()
 		if err == nil {
 			err = fa.knowledge.Ingest(work.ctx, via, who.scope, file.ID, p)
 		}
@@ -135,9 +124,9 @@ func (fa *filesAPI) uploadLate(w http.ResponseWriter, r *http.Request, router ht
 func (fa *filesAPI) keepFile(ctx context.Context, who caller, in *form) (store.File, error) {
 	file, err := fa.create(ctx, who, store.File{
 		ID: "file-" + rand.Text(), Name: in.name, Purpose: in.purpose,
-		Bytes: int64(len(in.content)), Digest: sha256.Sum256(in.content), Created: time.Now(),
+		Bytes: in.content.size, Digest: in.content.digest, Created: time.Now(),
 		Status: store.FileUploaded, Model: fa.knowledge.Model(),
-	}, in.content)
+	}, in.content.reader())
 	switch {
 	case err == nil || errors.Is(err, store.ErrExists):
 		return file, err
@@ -263,17 +252,12 @@ const (
 	maxFileName = 255
 )
 
-// readForm reads the form of an upload, and checks it. The form is returned with an
-// error too: it is to be dropped.
-func (fa *filesAPI) readForm(c call, maxFile int64) (*form, error) {
+// readForm reads the form of an upload, and checks it. The content of what it
+// returns is to be closed, also with an error.
+func (fa *filesAPI) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
 	const envelope = 1 << 20 // what a form takes beside the file
-	r := c.r
-	in := &form{
-		expected: min(max(r.ContentLength, 0), fa.options.MaxFile),
-		claim:    fa.shared.bodies.Claim(c.who.scope.Tenant, body.Small),
-	}
-	in.room = c.room(in.claim)
-	if err := body.Open(c.w, r, maxFile+envelope); err != nil {
+	in := &form{}
+	if err := body.Open(w, r, maxFile+envelope); err != nil {
 		return in, err
 	}
 	parts, err := r.MultipartReader()
@@ -296,38 +280,51 @@ func (fa *filesAPI) readForm(c call, maxFile int64) (*form, error) {
 
 // take reads one field.
 func (in *form) take(p *multipart.Part, maxFile int64) error {
-	name, most, expected := p.FormName(), int64(maxField), int64(0)
-	if name == "file" {
-		most, expected = maxFile, in.expected
-	}
-	if name == "file" && in.name != "" || name == "purpose" && in.purpose != "" {
-		return openai.Invalid(name, "The field '%s' is given more than once.", name)
-	}
-	content, err := body.ReadAll(p, most+1, expected, in.room)
-	if err != nil {
-		return err
-	}
-	if int64(len(content)) > most {
-		return &openai.Error{
-			Status: http.StatusRequestEntityTooLarge, Type: openai.TypeInvalidRequest, Param: name,
-			Message: fmt.Sprintf("The field '%s' is larger than %d bytes.", name, most),
-		}
-	}
+	name := p.FormName()
 	switch {
+	case (name == "file" && in.content != nil) || (name == "purpose" && in.purpose != ""):
+		return openai.Invalid(name, "The field '%s' is given more than once.", name)
 	case name == "file" && p.FileName() == "":
 		return openai.Invalid("file", "The field 'file' must be a file with a name.")
 	case name == "file" && len(p.FileName()) > maxFileName:
 		return openai.Invalid("file", "The name of the file is longer than %d bytes.", maxFileName)
-	case name == "file":
-		in.name, in.content = p.FileName(), content
-	case name == "purpose":
-		in.purpose = string(content)
 	case strings.HasPrefix(name, "expires_after"):
 		return openai.Invalid("expires_after", "Files don't expire here: leave 'expires_after' out and delete the file when it is no longer needed.")
-	default:
+	case name == "file":
+		return in.takeFile(p, maxFile)
+	case name != "purpose":
 		return openai.Invalid(name, "Unrecognized parameter: '%s'.", name)
 	}
-	return nil
+	content, err := io.ReadAll(io.LimitReader(p, maxField+1))
+	if err != nil {
+		return body.Error(err)
+	}
+	in.purpose = string(content)
+	return checkField(name, int64(len(content)), maxField)
+}
+
+// takeFile reads the file.
+func (in *form) takeFile(p *multipart.Part, most int64) (err error) {
+	in.name = p.FileName()
+	in.content, err = newSpool(p, most)
+	switch {
+	case errors.Is(err, errSpool):
+		return err // nobody's but ours
+	case err != nil:
+		return body.Error(err)
+	}
+	return checkField("file", in.content.size, most)
+}
+
+// checkField refuses a field that is too long.
+func checkField(name string, size, most int64) error {
+	if size <= most {
+		return nil
+	}
+	return &openai.Error{
+		Status: http.StatusRequestEntityTooLarge, Type: openai.TypeInvalidRequest, Param: name,
+		Message: fmt.Sprintf("The field '%s' is larger than %d bytes.", name, most),
+	}
 }
 
 func (in *form) check() error {

@@ -79,7 +79,7 @@ func (p *Prepared) Close() { p.from.close() }
 // Prepare reads a tenant's file. What it refuses is refused before anything is
 // written; the error is an *extract.Error then, and wraps sandbox.ErrBusy where
 // too many files are waiting to be read. The content isn't kept.
-func (s *Service) Prepare(ctx context.Context, tenant, name string, content []byte) (*Prepared, error) {
+func (s *Service) Prepare(ctx context.Context, tenant, name string, content extract.Content) (*Prepared, error) {
 	from, err := read(ctx, s.opts.Sandbox, tenant, name, content)
 	if err != nil {
 		return nil, err

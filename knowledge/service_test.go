@@ -13,7 +13,7 @@ import (
 // ingest uploads a file.
 func ingest(t *testing.T, s *Service, tenant, name, text string) {
 	t.Helper()
-	p, err := s.Prepare(t.Context(), "acme", name, []byte(text))
+	p, err := s.Prepare(t.Context(), "acme", name, strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func ingest(t *testing.T, s *Service, tenant, name, text string) {
 func TestAFileIsFoundOnceItIsIngested(t *testing.T) {
 	f := newFakeStore()
 	s := New(f, f, embed.NewHashing(256), Options{Count: words})
-	p, err := s.Prepare(t.Context(), "acme", "policy.md", []byte("# Refunds\n\nMoney comes back within fourteen days."))
+	p, err := s.Prepare(t.Context(), "acme", "policy.md", strings.NewReader("# Refunds\n\nMoney comes back within fourteen days."))
 	if err != nil || f.steps != 0 {
 		t.Fatal(p, err, "and nothing may be written yet:", f.steps)
 	}
@@ -71,7 +71,7 @@ func TestAFailedIngestionLeavesTheFileToTheCaller(t *testing.T) {
 			f := newFakeStore()
 			f.addErr = c.addErr
 			s := New(f, f, &fakeEmbedder{Hashing: embed.NewHashing(8), err: c.embedErr}, Options{Count: words})
-			p, err := s.Prepare(t.Context(), "acme", "a.md", []byte("text"))
+			p, err := s.Prepare(t.Context(), "acme", "a.md", strings.NewReader("text"))
 			if err != nil {
 				t.Fatal(err)
 			}

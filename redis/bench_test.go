@@ -90,7 +90,7 @@ func BenchmarkSearch(b *testing.B) {
 			chunks[i] = store.Chunk{N: i, Text: text.String(), Terms: text.String(), Tokens: 80, Vector: v}
 		}
 		tenant := fmt.Sprint("t", t)
-		_, err := s.CreateFile(ctx, of(tenant), store.File{ID: "f", Name: "f", Model: "m"}, []byte("x"))
+		_, err := s.CreateFile(ctx, of(tenant), store.File{ID: "f", Name: "f", Model: "m"}, strings.NewReader("x"))
 		if err == nil {
 			err = s.AddChunks(ctx, of(tenant), "f", chunks)
 		}

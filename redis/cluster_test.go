@@ -1,9 +1,11 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,7 +47,7 @@ func fileComesAndGoes(t *testing.T, s *Store) {
 	for i := range content {
 		content[i] = byte(i * i >> 7)
 	}
-	_, err := s.CreateFile(ctx, of("a"), store.File{ID: "f", Name: "n"}, content)
+	_, err := s.CreateFile(ctx, of("a"), store.File{ID: "f", Name: "n"}, bytes.NewReader(content))
 	ok(err)
 	chunks := make([]store.Chunk, 200)
 	for i := range chunks {
@@ -58,8 +60,11 @@ func fileComesAndGoes(t *testing.T, s *Store) {
 	if len(hits) != 2 || hits[0].Chunk.Text != "text 199" || hits[1].Chunk.Text != "text 0" {
 		t.Errorf("got %+v", hits)
 	}
-	got, err := s.Content(ctx, of("a"), "f")
+	from, err := s.Content(ctx, of("a"), "f")
 	ok(err)
+	got, err := io.ReadAll(from)
+	ok(err)
+	ok(from.Close())
 	if string(got) != string(content) {
 		t.Error("the original isn't what it was")
 	}
@@ -235,10 +240,10 @@ func TestSentinel(t *testing.T) {
 		return strings.Contains(info, "master_link_status:up"), err
 	})
 	url := "redis+sentinel://" + sentinel.addr() + "/main"
-	smoke(t, url, Options{WaitReplicas: 1, WaitTimeout: 2500 * time.Millisecond})
+	smoke(t, url, Options{WaitReplicas: 1, WaitTimeout: 20 * time.Second})
 
 	t.Run("it goes on with the replica when the primary is gone", func(t *testing.T) {
-		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, WaitTimeout: 2500 * time.Millisecond, unindexed: true})
+		s := openAt(t, url, Options{Prefix: newPrefix(), WaitReplicas: 1, WaitTimeout: 20 * time.Second, unindexed: true})
 		ctx := context.Background()
 		e := store.Exchange{ID: "e1", Messages: []store.Message{{JSON: []byte("{}"), Tokens: 1}}}
 		if _, err := s.Append(ctx, store.Append{Scope: of("a"), Session: "s", Exchange: e, Anyway: true}); err != nil {

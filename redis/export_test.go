@@ -112,7 +112,7 @@ func TestWhatADeletionLeftIsNotInTheWay(t *testing.T) {
 	f := store.File{ID: "f", Name: "f"}
 	create := func() {
 		t.Helper()
-		if _, err := s.CreateFile(ctx, of("a"), f, []byte("content")); err != nil {
+		if _, err := s.CreateFile(ctx, of("a"), f, strings.NewReader("content")); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.AddChunks(ctx, of("a"), "f", []store.Chunk{{N: 0, Text: "x"}, {N: 3, Text: "y"}}); err != nil {
@@ -129,7 +129,7 @@ func TestWhatADeletionLeftIsNotInTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.client.Del(ctx, s.layout.tenant(sameKey, of("a")))
-	if _, err := s.CreateFile(ctx, of("a"), f, nil); err == nil || !strings.Contains(err.Error(), "taken") {
+	if _, err := s.CreateFile(ctx, of("a"), f, strings.NewReader("")); err == nil || !strings.Contains(err.Error(), "taken") {
 		t.Fatalf("got %v", err)
 	}
 	if err := s.RemoveFile(ctx, of("a"), "f"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"strconv"
 	"time"
 
@@ -49,7 +50,7 @@ const (
 )
 
 // CreateFile adds a file with its original.
-func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (store.File, error) {
+func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File, content io.Reader) (store.File, error) {
 	if s.opts.NoFiles {
 		return store.File{}, store.ErrFilesOff
 	}
@@ -60,69 +61,69 @@ func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File,
 	f.Status = cmp.Or(f.Status, store.FileUploaded)
 	f.Created = time.Unix(f.Created.Unix(), 0).UTC()
 	f.Chunks = 0
-	for {
-		other, err := s.createFile(ctx, scope, f, content)
-		if err != nil {
-			return store.File{}, failure(ctx, err)
-		}
-		if other == nil {
-			return f, nil
-		}
-		same, ok, err := readFile(s.client.HMGet(ctx, s.layout.file(fileKey, scope, *other), fileFields...))
-		if err != nil {
-			return store.File{}, failure(ctx, err)
-		}
-		if ok {
-			return same, store.ErrExists
-		}
-		// It was deleted in between.
+	name := s.unique()
+	up := &uploader{ctx: ctx, store: s, name: name, key: s.layout.file(blobKey, scope, f.ID) + ":" + name}
+	other, err := s.createFile(ctx, scope, f, content, up)
+	if err == nil && other == nil {
+		return f, nil
 	}
+	if up.parts > 0 {
+		s.client.Unlink(context.WithoutCancel(ctx), up.key) // it expires if this fails
+	}
+	if err != nil {
+		return store.File{}, failure(ctx, err)
+	}
+	return *other, store.ErrExists
 }
 
-// createFile returns the ID of the file that is the same, if there is one.
-func (s *Store) createFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (*string, error) {
+// createFile returns the file that is the same, if there is one.
+func (s *Store) createFile(ctx context.Context, scope store.Scope, f store.File, content io.Reader, up *uploader) (*store.File, error) {
 	same := sameness(f)
 	other, err := s.client.HGet(ctx, s.layout.tenant(sameKey, scope), same).Result()
-	if err == nil {
-		return &other, nil
-	}
-	if err != goredis.Nil {
+	if err != nil && err != goredis.Nil {
 		return nil, err
 	}
 	// Ahead of what may be 100 MB: is there room?
 	if err := s.run(ctx, readyScript, []string{s.layout.tenant(filesKey, scope)}).Err(); err != nil {
 		return nil, err
 	}
-	name := s.unique()
-	uploaded := s.layout.file(blobKey, scope, f.ID) + ":" + name
-	parts, err := s.upload(ctx, uploaded, content)
-	if err != nil {
-		return nil, err
+	for uploaded := false; ; {
+		if other != "" {
+			file, ok, err := readFile(s.client.HMGet(ctx, s.layout.file(fileKey, scope, other), fileFields...))
+			if ok || err != nil {
+				return &file, err
+			}
+			// It was deleted in between.
+		}
+		if !uploaded {
+			if err := up.upload(content); err != nil {
+				return nil, err
+			}
+			uploaded = true
+		}
+		if err := s.note(ctx, scope, f.ID); err != nil {
+			return nil, err
+		}
+		reply, err := s.run(ctx, createFileScript, []string{
+			s.layout.file(fileKey, scope, f.ID), s.layout.file(goneKey, scope, f.ID),
+			s.layout.tenant(filesKey, scope), s.layout.tenant(sameKey, scope), s.layout.tenant(liveKey, scope),
+			s.layout.tenant(darkKey, scope), s.layout.tenant(orderKey, scope), s.layout.file(blobKey, scope, f.ID), up.key,
+		},
+			f.ID, escape(f.ID), same, string(f.Status), f.Created.Unix(), up.name,
+			"name", f.Name, "purpose", f.Purpose, "bytes", f.Bytes, "digest", f.Digest[:], "reason", f.Reason, "model", f.Model,
+			"chunks", 0, "parts", up.parts).Slice()
+		if err != nil {
+			return nil, err
+		}
+		switch outcome, _ := reply[0].(int64); {
+		case outcome == fileCreated:
+			return nil, nil
+		case outcome == fileSame && len(reply) == 2:
+			other, _ = reply[1].(string)
+		default:
+			return nil, fmt.Errorf("the file ID %.100q is taken", f.ID)
+		}
 	}
-	if err := s.note(ctx, scope, f.ID); err != nil {
-		return nil, err
-	}
-	reply, err := s.run(ctx, createFileScript, []string{
-		s.layout.file(fileKey, scope, f.ID), s.layout.file(goneKey, scope, f.ID),
-		s.layout.tenant(filesKey, scope), s.layout.tenant(sameKey, scope), s.layout.tenant(liveKey, scope),
-		s.layout.tenant(darkKey, scope), s.layout.tenant(orderKey, scope), s.layout.file(blobKey, scope, f.ID), uploaded,
-	},
-		f.ID, escape(f.ID), same, string(f.Status), f.Created.Unix(), name,
-		"name", f.Name, "purpose", f.Purpose, "bytes", f.Bytes, "digest", f.Digest[:], "reason", f.Reason, "model", f.Model,
-		"chunks", 0, "parts", parts).Slice()
-	if err != nil {
-		return nil, err
-	}
-	switch outcome, _ := reply[0].(int64); {
-	case outcome == fileCreated:
-		return nil, nil
-	case outcome == fileSame && len(reply) == 2:
-		s.client.Unlink(ctx, uploaded) // it expires if this fails
-		id, _ := reply[1].(string)
-		return &id, nil
-	}
-	s.client.Unlink(ctx, uploaded)
-	return nil, fmt.Errorf("the file ID %.100q is taken", f.ID)
 }
 
 // sameness is what two files have in common that are the same.

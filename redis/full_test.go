@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,7 @@ func TestAFullServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"processed", "uploading"} {
-		_, err := s.CreateFile(ctx, of("a"), store.File{ID: id, Name: id}, []byte(id))
+		_, err := s.CreateFile(ctx, of("a"), store.File{ID: id, Name: id}, strings.NewReader(id))
 		if err == nil {
 			err = s.AddChunks(ctx, of("a"), id, []store.Chunk{{N: 0, Text: "x", Terms: "x"}})
 		}
@@ -58,7 +59,7 @@ func TestAFullServer(t *testing.T) {
 			return err
 		},
 		"create a file": func() error {
-			_, err := s.CreateFile(ctx, of("a"), store.File{ID: "f"}, []byte("x"))
+			_, err := s.CreateFile(ctx, of("a"), store.File{ID: "f"}, strings.NewReader("x"))
 			return err
 		},
 		"ping": func() error { return s.Ping(ctx) },

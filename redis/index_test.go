@@ -20,7 +20,7 @@ func upload(t *testing.T, s *Store, tenant, id, model string, texts ...string) {
 	}
 	f := store.File{ID: id, Name: id, Model: model}
 	copy(f.Digest[:], id)
-	_, err := s.CreateFile(ctx, of(tenant), f, []byte(id))
+	_, err := s.CreateFile(ctx, of(tenant), f, strings.NewReader(id))
 	if err == nil {
 		err = s.AddChunks(ctx, of(tenant), id, chunks)
 	}

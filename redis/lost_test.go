@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,7 +55,7 @@ func TestWhatIsSentAgainIsDoneOnce(t *testing.T) {
 		return err
 	})
 	losing("create a file", func() error {
-		_, err := s.CreateFile(ctx, of("a"), store.File{ID: "f"}, []byte("x"))
+		_, err := s.CreateFile(ctx, of("a"), store.File{ID: "f"}, strings.NewReader("x"))
 		return err
 	})
 	losing("add chunks", func() error { return s.AddChunks(ctx, of("a"), "f", []store.Chunk{{N: 0}, {N: 1}}) })
@@ -153,7 +154,7 @@ func TestWhatADeadProcessLeftIsFinished(t *testing.T) {
 	}
 	for _, id := range []string{"uploading", "abandoned", "deleted", "kept"} {
 		f := store.File{ID: id, Name: id}
-		_, err := s.CreateFile(ctx, of("a"), f, []byte(id))
+		_, err := s.CreateFile(ctx, of("a"), f, strings.NewReader(id))
 		if err == nil {
 			err = s.AddChunks(ctx, of("a"), id, chunks)
 		}
@@ -268,7 +269,7 @@ func TestNothingIsKnownOfDeletedFiles(t *testing.T) {
 	}
 	known := func() int64 { return s.client.HLen(ctx, s.layout.tenant(knownKey, of("a"))).Val() }
 	for id, status := range map[string]store.FileStatus{"kept": store.FileProcessed, "failed": store.FileError, "deleted": store.FileProcessed} {
-		_, err := s.CreateFile(ctx, of("a"), store.File{ID: id, Name: id, Model: "m"}, []byte(id))
+		_, err := s.CreateFile(ctx, of("a"), store.File{ID: id, Name: id, Model: "m"}, strings.NewReader(id))
 		if err == nil {
 			err = s.AddChunks(ctx, of("a"), id, chunks[:100])
 		}

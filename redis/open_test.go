@@ -94,7 +94,7 @@ func TestOpenSaysWhoAnswersThere(t *testing.T) {
 func TestWithoutFilesNoSearchModuleIsNeeded(t *testing.T) {
 	s := openAt(t, sharedServer(t).url(), Options{Prefix: newPrefix(), NoFiles: true})
 	ctx := context.Background()
-	if _, err := s.CreateFile(ctx, of("a"), store.File{ID: "f"}, nil); !errors.Is(err, store.ErrFilesOff) {
+	if _, err := s.CreateFile(ctx, of("a"), store.File{ID: "f"}, strings.NewReader("")); !errors.Is(err, store.ErrFilesOff) {
 		t.Errorf("a file was created: %v", err)
 	}
 	if hits, err := s.SearchText(ctx, of("a"), []string{"x"}, 5); err != nil || len(hits) != 0 {

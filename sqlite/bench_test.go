@@ -105,7 +105,7 @@ func corpus(b *testing.B, s *Store, tenants, dims int) {
 			chunks[i] = store.Chunk{N: i, Text: text.String(), Terms: text.String(), Tokens: 80, Vector: v}
 		}
 		ctx, tenant := context.Background(), fmt.Sprint("t", t)
-		if _, err := s.CreateFile(ctx, of(tenant), store.File{ID: "f", Name: "f", Model: "m"}, []byte("x")); err != nil {
+		if _, err := s.CreateFile(ctx, of(tenant), store.File{ID: "f", Name: "f", Model: "m"}, strings.NewReader("x")); err != nil {
 			b.Fatal(err)
 		}
 		if err := s.AddChunks(ctx, of(tenant), "f", chunks); err != nil {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -213,7 +215,7 @@ var writes = map[string]func(*Store) error{
 }
 
 func create(s *Store, id string, status store.FileStatus, size int) error {
-	_, err := s.CreateFile(context.Background(), of("a"), store.File{ID: id, Name: id, Status: status}, make([]byte, size))
+	_, err := s.CreateFile(context.Background(), of("a"), store.File{ID: id, Name: id, Status: status}, bytes.NewReader(make([]byte, size)))
 	return err
 }
 
@@ -235,7 +237,7 @@ func TestTheCacheAgreesWithTheFileAfterAnyWrite(t *testing.T) {
 				if err := save(s, "t", store.Append{Exchange: sample("e"), Anyway: true}); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := s.CreateFile(context.Background(), of("b"), store.File{ID: "f", Name: "f", Status: store.FileProcessed}, nil); err != nil {
+				if _, err := s.CreateFile(context.Background(), of("b"), store.File{ID: "f", Name: "f", Status: store.FileProcessed}, strings.NewReader("")); err != nil {
 					t.Fatal(err)
 				}
 				for range 2 { // then from an entry that was written before

@@ -95,7 +95,7 @@ func TestAFullDiskIsKnownBeforeAnythingIsPaidFor(t *testing.T) {
 	if list, err := s.Exchanges(ctx, of("a"), "s", 0, 10, store.Ascending); err != nil || len(list) != 1 {
 		t.Errorf("to read: %d exchanges, %v", len(list), err)
 	}
-	_, err = s.CreateFile(ctx, of("a"), store.File{ID: "f2"}, []byte("x"))
+	_, err = s.CreateFile(ctx, of("a"), store.File{ID: "f2"}, strings.NewReader("x"))
 	if !errors.Is(err, store.ErrFull) {
 		t.Errorf("to upload: %v", err)
 	}

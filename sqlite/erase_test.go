@@ -94,7 +94,7 @@ func clutter(t *testing.T, s *Store, ttl time.Duration) (sessions, files map[str
 		tenant := []string{"a", "b"}[i%2]
 		f := store.File{ID: secret("file "+tenant, i), Name: secret("title "+tenant, i), Model: "m"}
 		words := []string{f.ID, f.Name, secret("original", i)}
-		if _, err := s.CreateFile(ctx, of(tenant), f, []byte(strings.Repeat(secret("original", i), 1+random.IntN(3000)))); err != nil {
+		if _, err := s.CreateFile(ctx, of(tenant), f, strings.NewReader(strings.Repeat(secret("original", i), 1+random.IntN(3000)))); err != nil {
 			t.Fatal(err)
 		}
 		var list []store.Chunk

@@ -1,11 +1,12 @@
 package sqlite
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"time"
 
@@ -31,13 +32,18 @@ func scanFile(scan func(...any) error) (id int64, f store.File, err error) {
 
 // CreateFile adds a file with its original. A large one is written in steps,
 // and nobody sees it until the last.
-func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (store.File, error) {
+func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File, content io.Reader) (store.File, error) {
 	f.Status = cmp.Or(f.Status, store.FileUploaded)
 	f.Created = time.Unix(f.Created.Unix(), 0).UTC()
 	f.Chunks = 0
+	original := parts{from: content}
+	first, err := original.next()
+	if err != nil {
+		return store.File{}, err
+	}
 	var id int64
 	var found *store.File // the same file, if it is there
-	err := s.writer.add(ctx, func(c *conn) error {
+	err = s.writer.add(ctx, func(c *conn) error {
 		t, err := s.addTenant(c, scope)
 		if err != nil {
 			return err
@@ -51,14 +57,14 @@ func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File,
 		if err != nil {
 			return err
 		}
-		if err := writeParts(c, id, content, 0); err != nil || len(content) > partBatch*partSize {
+		if err := writeParts(c, id, 0, first); err != nil || !original.ended {
 			return err
 		}
 		c.after(forget(scope, ""))
 		return show(c, id)
 	})
-	if err == nil && found == nil && len(content) > partBatch*partSize {
-		if found, err = s.writeRest(ctx, scope, f, id, content); err != nil || found != nil {
+	if err == nil && found == nil && !original.ended {
+		if found, err = s.writeRest(ctx, scope, f, id, &original); err != nil || found != nil {
 			err = errors.Join(err, s.finishPurge(ctx, func(c *conn) (bool, error) { return purgeFile(c, id) }))
 		}
 	}
@@ -74,9 +80,13 @@ func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File,
 // writeRest writes what the first step of CreateFile had no room for, and shows
 // the file; unless somebody else has brought the same one meanwhile, which it
 // returns.
-func (s *Store) writeRest(ctx context.Context, scope store.Scope, f store.File, id int64, content []byte) (found *store.File, err error) {
-	for part := partBatch; part*partSize < len(content); part += partBatch {
-		err := s.writer.add(ctx, func(c *conn) error { return writeParts(c, id, content, part) })
+func (s *Store) writeRest(ctx context.Context, scope store.Scope, f store.File, id int64, original *parts) (found *store.File, err error) {
+	for n := partBatch; !original.ended; n += partBatch {
+		list, err := original.next()
+		if err != nil {
+			return nil, err
+		}
+		err = s.writer.add(ctx, func(c *conn) error { return writeParts(c, id, n, list) })
 		if err != nil {
 			return nil, err
 		}
@@ -109,11 +119,37 @@ func sameFile(c *conn, tenant int64, f store.File) (*store.File, error) {
 	return &same, nil
 }
 
-// writeParts writes partBatch parts of the content, from the one given.
-func writeParts(c *conn, id int64, content []byte, part int) error {
-	for end := part + partBatch; part < end && part*partSize < len(content); part++ {
-		piece := content[part*partSize : min((part+1)*partSize, len(content))]
-		if err := c.exec(`INSERT INTO originals (file, part, content) VALUES (?, ?, ?)`, id, part, piece); err != nil {
+// parts cuts an original up.
+type parts struct {
+	from  io.Reader
+	held  [partBatch]bytes.Buffer
+	ended bool
+}
+
+// next returns the next partBatch parts, or those that are left. They are good
+// until it is called again.
+func (p *parts) next() (list [][]byte, err error) {
+	for i := range p.held {
+		part := &p.held[i]
+		part.Reset()
+		_, err := io.CopyN(part, p.from, partSize)
+		if p.ended = errors.Is(err, io.EOF); err != nil && !p.ended {
+			return nil, fmt.Errorf("read the original: %w", err)
+		}
+		if part.Len() > 0 {
+			list = append(list, part.Bytes())
+		}
+		if p.ended {
+			break
+		}
+	}
+	return list, nil
+}
+
+// writeParts writes parts of an original, from the one with the given number on.
+func writeParts(c *conn, id int64, n int, list [][]byte) error {
+	for i, part := range list {
+		if err := c.exec(`INSERT INTO originals (file, part, content) VALUES (?, ?, ?)`, id, n+i, part); err != nil {
 			return err
 		}
 	}
@@ -138,31 +174,50 @@ func (s *Store) file(ctx context.Context, scope store.Scope, id string) (int64, 
 	return scanFile(s.row(ctx, `SELECT `+fileColumns+` FROM files WHERE tenant = ? AND name = ? AND hidden = 0`, t, id).Scan)
 }
 
-// Content returns the original.
-func (s *Store) Content(ctx context.Context, scope store.Scope, id string) ([]byte, error) {
-	t, err := s.tenant(ctx, scope)
+// Content opens the original.
+func (s *Store) Content(ctx context.Context, scope store.Scope, id string) (io.ReadCloser, error) {
+	file, _, err := s.file(ctx, scope, id)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.query(ctx, `SELECT o.content FROM files f LEFT JOIN originals o ON o.file = f.id
-		WHERE f.tenant = ? AND f.name = ? AND f.hidden = 0 ORDER BY o.part`, t, id)
-	if err != nil {
-		return nil, err
-	}
-	var content []byte
-	found := false
-	err = each(ctx, rows, func() (bool, error) {
-		found = true
-		var piece sql.RawBytes
-		err := rows.Scan(&piece)
-		content = append(content, piece...)
-		return true, err
-	})
-	if err == nil && !found {
-		err = store.ErrNotFound
-	}
-	return content, err
+	return &original{ctx: ctx, store: s, file: file}, nil
 }
+
+// original reads an original, a part at a time.
+type original struct {
+	ctx   context.Context
+	store *Store
+	file  int64
+	part  int
+	held  []byte // of the last part that was read
+	ended bool
+}
+
+func (o *original) Read(p []byte) (int, error) {
+	for len(o.held) == 0 && !o.ended {
+		if err := o.next(); err != nil {
+			return 0, err
+		}
+	}
+	if len(o.held) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, o.held)
+	o.held = o.held[n:]
+	return n, nil
+}
+
+// next reads the next part. Behind the last one there is none, and neither is there
+// of a file that is deleted: the file's own row tells which.
+func (o *original) next() error {
+	err := o.store.row(o.ctx, `SELECT o.content FROM files f LEFT JOIN originals o ON o.file = f.id AND o.part = ?
+		WHERE f.id = ? AND f.hidden = 0`, o.part, o.file).Scan(&o.held)
+	o.ended = err == nil && len(o.held) == 0
+	o.part++
+	return err
+}
+
+func (*original) Close() error { return nil }
 
 // ListFiles returns files of the tenant.
 func (s *Store) ListFiles(ctx context.Context, scope store.Scope, q store.FileQuery) ([]store.File, error) {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ func chunks(n int) []store.Chunk {
 func begin(t *testing.T, s *Store, id string, n int) {
 	t.Helper()
 	ctx := context.Background()
-	if _, err := s.CreateFile(ctx, of("a"), store.File{ID: id, Name: id, Model: "m"}, make([]byte, 6*partSize)); err != nil {
+	if _, err := s.CreateFile(ctx, of("a"), store.File{ID: id, Name: id, Model: "m"}, bytes.NewReader(make([]byte, 6*partSize))); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.AddChunks(ctx, of("a"), id, chunks(n)); err != nil {

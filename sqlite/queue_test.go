@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -153,7 +154,7 @@ func BenchmarkAppendBesideAnUpload(b *testing.B) {
 		defer close(stopped)
 		for i := 0; ctx.Err() == nil; i++ {
 			id := fmt.Sprint("f", i)
-			if _, err := s.CreateFile(ctx, of("b"), store.File{ID: id, Name: id}, nil); err == nil {
+			if _, err := s.CreateFile(ctx, of("b"), store.File{ID: id, Name: id}, strings.NewReader("")); err == nil {
 				_ = s.AddChunks(ctx, of("b"), id, chunks(5000))
 			}
 		}

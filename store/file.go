@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"io"
 	"time"
 )
 
@@ -63,10 +64,11 @@ type FileQuery struct {
 type Files interface {
 	Reembedder
 
-	// CreateFile adds a file with its original. If the tenant has a file of
-	// the same name, digest and purpose whose status isn't FileError, that
-	// file and ErrExists are returned and nothing is added.
-	CreateFile(ctx context.Context, scope Scope, f File, content []byte) (File, error)
+	// CreateFile adds a file with its original, which it reads and writes piece
+	// by piece; where that can't be read to its end, nothing is added. If the
+	// tenant has a file of the same name, digest and purpose whose status isn't
+	// FileError, that file and ErrExists are returned and nothing is added.
+	CreateFile(ctx context.Context, scope Scope, f File, content io.Reader) (File, error)
 	// AddChunks adds chunks to a file that is FileUploaded; ErrDeleted where
 	// it is no longer there. Large lists are written in several steps, so
 	// that other writers get their turn.
@@ -79,8 +81,11 @@ type Files interface {
 	// ListFiles returns at most q.Limit files; ErrNotFound where q.After
 	// names none.
 	ListFiles(ctx context.Context, scope Scope, q FileQuery) ([]File, error)
-	// Content returns the original, or ErrNotFound.
-	Content(ctx context.Context, scope Scope, id string) ([]byte, error)
+	// Content opens the original, or returns ErrNotFound. It is read from the
+	// store piece by piece, as the caller reads it, and holds nothing of the
+	// store's meanwhile: a caller may take its time. Reading ends with
+	// ErrNotFound where the file is deleted before its end, and with ctx.
+	Content(ctx context.Context, scope Scope, id string) (io.ReadCloser, error)
 	// DeleteFile removes a file with its original, chunks and vectors, or
 	// returns ErrNotFound. Nothing of it is found once DeleteFile returned.
 	DeleteFile(ctx context.Context, scope Scope, id string) error

@@ -15,9 +15,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 )
+
+// Content is the bytes of a file, wherever they lie, as a bytes.Reader has them.
+type Content interface {
+	io.ReaderAt
+	Size() int64
+}
 
 // Kind is what a block is.
 type Kind byte

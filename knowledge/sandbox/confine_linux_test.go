@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -165,7 +166,7 @@ func refused(t *testing.T, said string) {
 }
 
 func TestAReaderThatWasTakenOverReachesNothing(t *testing.T) {
-	_, err := reader("reach").Read(t.Context(), "acme", "a.pdf", newTargets(t))
+	_, err := reader("reach").Read(t.Context(), "acme", "a.pdf", bytes.NewReader(newTargets(t)))
 	if err == nil {
 		t.Fatal("it said nothing")
 	}
@@ -187,7 +188,7 @@ func linkSelf(t *testing.T) {
 
 func TestAPDFReaderThatWasTakenOverReachesNothing(t *testing.T) {
 	linkSelf(t)
-	text, err := reader("").Read(t.Context(), "acme", "a.pdf", append([]byte("%PDF-1.4\n"), newTargets(t)...))
+	text, err := reader("").Read(t.Context(), "acme", "a.pdf", bytes.NewReader(append([]byte("%PDF-1.4\n"), newTargets(t)...)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxWaiting bounds the files that wait for a slot, bytes: they are held in
-	// memory. Two of the largest, or some hundred documents of the usual size.
+	// maxWaiting bounds the files that wait for a slot, bytes: they lie in memory
+	// where they are small, else in the folder for temporary files. Two of the largest, or some hundred documents of the usual size.
 	maxWaiting = 256 << 20
 	// maxWaitingTenant is what one tenant may take of it, so that there is room
 	// for the others.

@@ -79,8 +79,8 @@ type result struct {
 // Read gets the text of a tenant's file. The files of all tenants are read in
 // turn. The error is an *extract.Error where it is the file's fault, and wraps
 // ErrBusy where too many are waiting. The Text must be closed.
-func (r *Reader) Read(ctx context.Context, tenant, name string, content []byte) (*Text, error) {
-	if err := r.slots.enter(ctx, tenant, int64(len(content))); err != nil {
+func (r *Reader) Read(ctx context.Context, tenant, name string, content extract.Content) (*Text, error) {
+	if err := r.slots.enter(ctx, tenant, content.Size()); err != nil {
 		return nil, err
 	}
 	defer r.slots.leave(tenant)
@@ -97,12 +97,12 @@ func (r *Reader) Read(ctx context.Context, tenant, name string, content []byte) 
 }
 
 // run has a child read the file.
-func (r *Reader) run(ctx context.Context, out *spool, name string, content []byte) (extract.Info, error) {
-	t := task{Name: name, Size: len(content), Memory: r.Memory}
+func (r *Reader) run(ctx context.Context, out *spool, name string, content extract.Content) (extract.Info, error) {
+	t := task{Name: name, Size: int(content.Size()), Memory: r.Memory}
 	if t.Memory <= 0 {
 		t.Memory = DefaultMemory
 	}
-	patience := r.patience(len(content))
+	patience := r.patience(t.Size)
 	t.Seconds = int64(patience/time.Second) + 1
 	first, err := json.Marshal(t)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *Reader) run(ctx context.Context, out *spool, name string, content []byt
 		return extract.Info{}, err
 	}
 	var said saying
-	cmd.Stdin = io.MultiReader(bytes.NewReader(append(first, '\n')), bytes.NewReader(content))
+	cmd.Stdin = io.MultiReader(bytes.NewReader(append(first, '\n')), io.NewSectionReader(content, 0, content.Size()))
 	cmd.Stdout, cmd.Stderr = out.file, &said
 	if err = startConfined(cmd); err == nil {
 		err = cmd.Wait()

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func TestAChildReadsWhatTheProcessWouldRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text, err := reader("").Read(t.Context(), "acme", name, content)
+			text, err := reader("").Read(t.Context(), "acme", name, bytes.NewReader(content))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -141,7 +142,7 @@ func TestWhatAFileDoesToItsReaderIsToldOfTheFile(t *testing.T) {
 			if c.child == "eat" { // the others wouldn't start a thread below it, under the race detector
 				r.Memory = 128 << 20
 			}
-			_, err := r.Read(t.Context(), "acme", "a.png", []byte("\x89PNG\x00"))
+			_, err := r.Read(t.Context(), "acme", "a.png", strings.NewReader("\x89PNG\x00"))
 			var told *extract.Error
 			if c.child == "eat" && err != nil && strings.Contains(err.Error(), "ThreadSanitizer") && strings.Contains(err.Error(), "failed to allocate") {
 				return // it was the race detector that got no more
@@ -163,7 +164,7 @@ func TestWhatIsWrongWithTheMachineIsNotToldOfTheFile(t *testing.T) {
 				r = sandbox.New()
 				r.Command = []string{"/nowhere/at/all"}
 			}
-			_, err := r.Read(t.Context(), "acme", "a.txt", []byte("text"))
+			_, err := r.Read(t.Context(), "acme", "a.txt", strings.NewReader("text"))
 			var told *extract.Error
 			if !errors.Is(err, sandbox.ErrFailed) || errors.As(err, &told) {
 				t.Errorf("got %v", err)
@@ -174,14 +175,14 @@ func TestWhatIsWrongWithTheMachineIsNotToldOfTheFile(t *testing.T) {
 
 func TestAChildGetsNoSecrets(t *testing.T) {
 	t.Setenv("SERVICE_KEY", "secret")
-	_, err := reader("environment").Read(t.Context(), "acme", "a.txt", []byte("text"))
+	_, err := reader("environment").Read(t.Context(), "acme", "a.txt", strings.NewReader("text"))
 	if err == nil || !strings.Contains(err.Error(), "PATH=") || strings.Contains(err.Error(), "secret") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestNonsenseFromAChildIsAnError(t *testing.T) {
-	text, err := reader("nonsense").Read(t.Context(), "acme", "a.txt", []byte("text"))
+	text, err := reader("nonsense").Read(t.Context(), "acme", "a.txt", strings.NewReader("text"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +202,7 @@ func TestAClientThatLeavesEndsTheChild(t *testing.T) {
 	r := reader("loop") // would take a minute; more of them than run at once
 	for range 3 * runtime.GOMAXPROCS(0) {
 		group.Go(func() {
-			if _, err := r.Read(ctx, "acme", "a.txt", []byte("text")); !errors.Is(err, context.Canceled) {
+			if _, err := r.Read(ctx, "acme", "a.txt", strings.NewReader("text")); !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
 			}
 		})

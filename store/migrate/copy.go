@@ -212,12 +212,9 @@ func (m *migrator) copyFile(ctx context.Context, scope store.Scope, f store.File
 	case err != nil && !errors.Is(err, store.ErrNotFound):
 		return err
 	}
-	content, err := m.from.Content(ctx, scope, f.ID)
-	if err != nil {
-		return changed(err)
-	}
+	err = nil
 	if !begun {
-		err = m.bring(ctx, scope, f, content)
+		err = m.bring(ctx, scope, f)
 		if errors.Is(err, store.ErrExists) {
 			return nil // it is told as a difference
 		}
@@ -228,7 +225,7 @@ func (m *migrator) copyFile(ctx context.Context, scope store.Scope, f store.File
 		if err := m.to.RemoveFile(ctx, scope, f.ID); err != nil {
 			return err
 		}
-		err = m.bring(ctx, scope, f, content)
+		err = m.bring(ctx, scope, f)
 		if errors.Is(err, store.ErrExists) {
 			return nil
 		}
@@ -248,7 +245,12 @@ const bringAgain = 3
 
 // bring creates a file in the target. ErrExists where it has the same under
 // another ID.
-func (m *migrator) bring(ctx context.Context, scope store.Scope, f store.File, content []byte) error {
+func (m *migrator) bring(ctx context.Context, scope store.Scope, f store.File) error {
+	content, err := m.from.Content(ctx, scope, f.ID)
+	if err != nil {
+		return err
+	}
+	defer content.Close()
 	draft := f
 	draft.Status, draft.Reason, draft.Chunks = store.FileUploaded, "", 0
 	other, err := m.to.CreateFile(ctx, scope, draft, content)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -121,7 +122,7 @@ func (b *breaking) RestoreSessions(ctx context.Context, scope store.Scope, list 
 	return b.step(func() error { return b.Migrator.RestoreSessions(ctx, scope, list) })
 }
 
-func (b *breaking) CreateFile(ctx context.Context, scope store.Scope, f store.File, content []byte) (f2 store.File, err error) {
+func (b *breaking) CreateFile(ctx context.Context, scope store.Scope, f store.File, content io.Reader) (f2 store.File, err error) {
 	err = b.step(func() error { f2, err = b.Migrator.CreateFile(ctx, scope, f, content); return err })
 	return f2, err
 }
@@ -229,7 +230,7 @@ func TestDifferencesAreTold(t *testing.T) {
 			ok(t, err)
 			ok(t, s.DeleteFile(ctx, of("acme"), "file-2"))
 			f.ID, f.Status = "file-other", store.FileProcessed
-			_, err = s.CreateFile(ctx, of("acme"), f, nil)
+			_, err = s.CreateFile(ctx, of("acme"), f, strings.NewReader(""))
 			ok(t, err)
 		}, want: "tenant acme: file file-2 is in the target already, as file-other"},
 		"a file was deleted, and comes back": {change: func(t *testing.T, s store.Migrator) {
@@ -293,7 +294,7 @@ func TestAFileThatWasBegunIsBegunAnewUntilItIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Status = store.FileUploaded
-	if _, err := to.CreateFile(context.Background(), of("acme"), f, nil); err != nil {
+	if _, err := to.CreateFile(context.Background(), of("acme"), f, strings.NewReader("")); err != nil {
 		t.Fatal(err)
 	}
 	l := &losing{Migrator: to}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -184,7 +185,7 @@ func (m *migrator) items(ctx context.Context, s store.Migrator, t *tenantPlan, k
 		return err
 	})
 	if err == nil {
-		// Originals are held in memory whole: few at once.
+		// To decompress originals takes memory, and a processor: few at once.
 		rest = rest[len(t.sessions):]
 		err = m.each(ctx, len(t.files), 2, func(ctx context.Context, i int) (err error) {
 			rest[i], err = m.fileItem(ctx, s, t.scope(), t.files[i])
@@ -242,13 +243,16 @@ func (m *migrator) fileItem(ctx context.Context, s store.Migrator, scope store.S
 	if err != nil {
 		return i, err
 	}
-	i.counts.Bytes = int64(len(content))
+	defer content.Close()
+	original := sha256.New()
+	if i.counts.Bytes, err = io.Copy(original, content); err != nil {
+		return i, err
+	}
 	w := begin("file")
 	w.texts(f.ID, f.Name, f.Purpose, string(f.Status), f.Reason, f.Model)
 	w.numbers(f.Bytes, f.Created.Unix(), int64(f.Chunks))
 	w.bytes(f.Digest[:])
-	original := sha256.Sum256(content)
-	w.bytes(original[:])
+	w.bytes(original.Sum(nil))
 	m.progress.advance(1)
 	if f.Status == store.FileProcessed {
 		err = chunks(ctx, s, scope, f.ID, func(list []store.Chunk) error {

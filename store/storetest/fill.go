@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -65,7 +66,7 @@ func Fill(t testing.TB, s store.Migrator) {
 	for _, id := range []string{"file-failed", "file-again"} {
 		f := document("file-failed", Filled.Model)
 		f.ID, f.Bytes = id, int64(len(id))
-		_, err := s.CreateFile(ctx, of("acme"), f, []byte(id))
+		_, err := s.CreateFile(ctx, of("acme"), f, strings.NewReader(id))
 		ok(err)
 		ok(s.AddChunks(ctx, of("acme"), id, words("one two", "three")))
 		if id == "file-failed" {
@@ -159,7 +160,7 @@ func fillFile(t testing.TB, s store.Migrator, tenant, id string, n int, vectors 
 		}
 		list = append(list, k)
 	}
-	_, err := s.CreateFile(ctx, of(tenant), f, content)
+	_, err := s.CreateFile(ctx, of(tenant), f, bytes.NewReader(content))
 	for _, do := range []func() error{
 		func() error { return s.AddChunks(ctx, of(tenant), id, list) },
 		func() error { return s.FinishFile(ctx, of(tenant), id, store.FileProcessed, "") },

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -85,7 +86,7 @@ func calls(s store.Store, scope store.Scope) map[string]func(context.Context) er
 func fileCalls(s store.Files, scope store.Scope) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"CreateFile": func(ctx context.Context) error {
-			_, err := s.CreateFile(ctx, scope, document("f2", ""), []byte("x"))
+			_, err := s.CreateFile(ctx, scope, document("f2", ""), strings.NewReader("x"))
 			return err
 		},
 		"AddChunks":  func(ctx context.Context) error { return s.AddChunks(ctx, scope, "f0", words("x")) },
@@ -118,7 +119,7 @@ func (f *fixture) furnish() {
 	}
 	if f.fileStore != nil {
 		f.upload("a", "f1", "m", []store.Chunk{both(0)})
-		_, err := f.CreateFile(context.Background(), of("a"), document("f0", ""), []byte("x"))
+		_, err := f.CreateFile(context.Background(), of("a"), document("f0", ""), strings.NewReader("x"))
 		f.ok(err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/backstory-proxy/backstory/store"
@@ -69,7 +70,7 @@ func testReembedder(t *testing.T, b Backend) {
 			}
 		},
 		"what isn't searchable isn't known": func(f *fixture) {
-			_, err := f.CreateFile(ctx, of("a"), document("f1", "m"), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f1", "m"), strings.NewReader("x"))
 			f.ok(err)
 			f.ok(f.AddChunks(ctx, of("a"), "f1", []store.Chunk{one}))
 			if got := f.known("a", "m", 2, one); got != "[[]]" {
@@ -103,7 +104,7 @@ func testReembedder(t *testing.T, b Backend) {
 				f.upload("c", "f1", "m", []store.Chunk{one})
 				f.ok(f.DeleteFile(ctx, of("c"), "f1"))
 			}
-			_, err := f.CreateFile(ctx, of("a"), document("f2", "m"), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f2", "m"), strings.NewReader("x"))
 			f.ok(err)
 			f.ok(f.AddChunks(ctx, of("a"), "f2", []store.Chunk{one}))
 			if err := f.SetVectors(ctx, of("a"), "f2", "m", []store.Chunk{one}); err == nil || errors.Is(err, store.ErrDeleted) {

@@ -80,7 +80,7 @@ func testChunks(t *testing.T, b Backend) {
 			}
 		},
 		"chunks are found when their file is processed, all together": func(f *fixture) {
-			_, err := f.CreateFile(ctx, of("a"), document("f1", "m"), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f1", "m"), strings.NewReader("x"))
 			f.ok(err)
 			f.ok(f.AddChunks(ctx, of("a"), "f1", []store.Chunk{both(0), both(1)}))
 			f.ok(f.AddChunks(ctx, of("a"), "f1", []store.Chunk{both(2)}))
@@ -118,7 +118,7 @@ func testChunks(t *testing.T, b Backend) {
 		},
 		"a large upload crowds nothing out": func(f *fixture) {
 			f.upload("a", "f1", "m", []store.Chunk{{Text: "Alpha and more", Terms: "alpha and more", Vector: []float32{0.6, 0.8}}})
-			_, err := f.CreateFile(ctx, of("a"), document("f2", "m"), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f2", "m"), strings.NewReader("x"))
 			f.ok(err)
 			chunks := make([]store.Chunk, 300) // each a better match
 			for i := range chunks {
@@ -152,7 +152,7 @@ func testChunks(t *testing.T, b Backend) {
 			f.upload("a", "f1", "", words("zero", "one", "two"))
 			f.upload("a", "f2", "", words("other"))
 			f.upload("b", "f3", "", words("of b"))
-			_, err := f.CreateFile(ctx, of("a"), document("f4", ""), []byte("x"))
+			_, err := f.CreateFile(ctx, of("a"), document("f4", ""), strings.NewReader("x"))
 			f.ok(err)
 			f.ok(f.AddChunks(ctx, of("a"), "f4", words("not yet")))
 			hits, err := f.Chunks(ctx, of("a"), []store.ChunkRef{
