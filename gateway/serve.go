@@ -110,7 +110,7 @@ func storeError(err error, endpoint stats.Endpoint) *openai.Error {
 	if endpoint == stats.EndpointChat {
 		what += " The model was not called."
 	}
-	e := openai.StatusError(http.StatusServiceUnavailable, "%s Please try again later.", what)
+	e := openai.StatusError(http.StatusServiceUnavailable, "%s Please try again.", what)
 	e.Code = code
 	return e
 }

@@ -28,7 +28,7 @@ const (
 	smallBytes, smallCount = 256 << 10, 128
 	// stepBytes and stepCount are what a step of staging writes. The server
 	// takes a millisecond for each MB, several where it has to find the memory.
-	stepBytes, stepCount = 1 << 20, 512
+	stepBytes, stepCount = 512 << 10, 256
 	// copyBytes and copySeen are what a step copies: scripts take ten times as
 	// long.
 	copyBytes, copySeen = 256 << 10, 500
