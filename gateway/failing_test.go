@@ -119,7 +119,11 @@ func (f *flaky) Import(ctx context.Context, i store.Import) ([]int64, error) {
 			return nil, err
 		}
 	}
-	return f.Store.Import(ctx, i)
+	seqs, err := f.Store.Import(ctx, i)
+	if err == nil && f.loseReplicas.Load() {
+		err = store.ErrUnconfirmed
+	}
+	return seqs, err
 }
 
 func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {

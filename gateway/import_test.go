@@ -219,6 +219,22 @@ func TestAnImportIsAllOrNothingWhenTheStoreFails(t *testing.T) {
 	}
 }
 
+// It is there, and who is told otherwise imports it again.
+func TestAnImportThatNoReplicaConfirmsIsThere(t *testing.T) {
+	t.Parallel()
+	upstream := newFake(t)
+	db := newFlaky(t)
+	s := start(t, options{upstream: upstream.URL, store: db.open})
+	db.loseReplicas.Store(true)
+	s.importInto("s", dialogue(2, ""))
+	if got := s.stored("s"); got != "user: q0\nassistant: a0\nuser: q1\nassistant: a1\n" {
+		t.Errorf("the session holds\n%s", got)
+	}
+	if !strings.Contains(s.logged(), "imported messages may be lost in a failover") {
+		t.Error("the log doesn't say so")
+	}
+}
+
 func TestAnImportDoesNotBringBackADeletedSession(t *testing.T) {
 	t.Parallel()
 	db := newFlaky(t)

@@ -22,6 +22,7 @@ type Import struct {
 type Importer interface {
 	// Import saves exchanges at the end of a session as Append does, one after
 	// the other with nothing in between: all of them or nothing. Those that
-	// the session has already, by ID, are skipped. It returns each one's Seq.
+	// the session has already, by ID, are skipped. It returns each one's Seq,
+	// also with ErrUnconfirmed.
 	Import(ctx context.Context, i Import) ([]int64, error)
 }
