@@ -160,11 +160,10 @@ http://127.0.0.1:0 {
 		{"an option of Redis that can't be", `{
 	backstory {
 		store redis redis://h {
-			wait_replicas 1
-			timeout 500ms
+			search_timeout 100us
 		}
 	}
-}`, `redis: waiting for replicas (1s) must end before the connection's timeout (500ms) does`},
+}`, `redis: a timeout, size or number of replicas is negative, or a timeout less than a millisecond`},
 		{"files in another database of Redis", `{
 	backstory {
 		store redis redis://h/3
