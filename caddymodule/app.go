@@ -179,7 +179,7 @@ func (a *App) start() error {
 	}
 	err = a.bootstrap(ctx, os.Stderr)
 	if errors.Is(err, store.ErrNotReady) {
-		go a.bootstrapLater(ctx)
+		go a.bootstrapLater(ctx, shared.Use())
 		return nil
 	}
 	return err

@@ -70,9 +70,8 @@ func (a *App) bootstrap(ctx context.Context, terminal *os.File) error {
 // keys.
 const bootstrapEvery = time.Second
 
-// bootstrapLater does so when the store is ready.
-func (a *App) bootstrapLater(ctx context.Context) {
-	done := a.shared.Use()
+// bootstrapLater does so when the store is ready, and then calls done.
+func (a *App) bootstrapLater(ctx context.Context, done func()) {
 	defer done()
 	for {
 		select {
