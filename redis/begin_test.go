@@ -3,10 +3,12 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/backstory-proxy/backstory/internal/porttest"
 	"github.com/backstory-proxy/backstory/internal/redistest"
 	"github.com/backstory-proxy/backstory/store"
 )
@@ -108,6 +110,23 @@ func TestAnOperatorIsToldOfSearchesThatHoldEveryoneUp(t *testing.T) {
 		eventually(t, "it looked for work left undone, which comes next", func(context.Context) (bool, error) { return p.saw("ZRANGE"), nil })
 		if got := events.list(); len(got) != want {
 			t.Errorf("with %s workers, told were %v", workers, got)
+		}
+	}
+}
+
+func TestServersThatArentThereAreAwaitedHoweverTheyAreNamed(t *testing.T) {
+	port, err := porttest.Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scheme := range []string{"redis", "rediss", "redis+sentinel", "redis+cluster"} {
+		url := fmt.Sprintf("%s://127.0.0.1:%d", scheme, port)
+		if scheme == "redis+sentinel" {
+			url += "/main"
+		}
+		s := openAt(t, url, Options{Patient: true, NoFiles: true})
+		if err := s.Ping(context.Background()); !errors.Is(err, store.ErrNotReady) || !strings.Contains(err.Error(), "is Redis running there?") {
+			t.Errorf("%s: %v", scheme, err)
 		}
 	}
 }

@@ -87,7 +87,7 @@ func withStatus(err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return &Error{http.StatusServiceUnavailable, fmt.Errorf("the store can't be reached: %w", err)}
+	return &Error{http.StatusServiceUnavailable, fmt.Errorf("the store can't do its work: %w", err)}
 }
 
 func errorf(status int, format string, args ...any) error {
