@@ -143,3 +143,35 @@ func TestALargeAnswerMayTakeLongerThanSilence(t *testing.T) {
 		t.Errorf("got %d, %v", len(list), err)
 	}
 }
+
+// A server of a Cluster that hangs takes down what it has, and nothing else.
+func TestAServerOfAClusterThatHangs(t *testing.T) {
+	t.Parallel()
+	members := startPrimaries(t, 3, time.Minute)
+	awaitCluster(t, members)
+	const patience = 300 * time.Millisecond
+	s := openAt(t, "redis+cluster://"+members[0].addr(), Options{Prefix: newPrefix(), NoFiles: true, Timeout: patience, DialTimeout: patience})
+	answered := func() (n int) {
+		for i := range 90 {
+			if _, err := s.Gather(context.Background(), store.GatherRequest{Scope: of(fmt.Sprint("t", i)), Limit: 1 << 20}); err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	if n := answered(); n != 90 {
+		t.Fatalf("%d of 90 were answered by all", n)
+	}
+	members[2].freeze(t)
+	begun := time.Now()
+	if n := answered(); n < 45 || n > 75 {
+		t.Errorf("%d of 90 were answered by two of three", n)
+	}
+	// About thirty would wait that long each. As it is, go-redis tries again with
+	// pauses, for there may be a failover.
+	if took := time.Since(begun); took > 30*patience {
+		t.Errorf("it took %v", took)
+	}
+	members[2].thaw(t)
+	eventually(t, "all are answered", func(context.Context) (bool, error) { return answered() == 90, nil })
+}
