@@ -17,9 +17,9 @@ func confine(logger *zap.Logger) {
 	if err := sandbox.Hide(); err != nil {
 		logger.Warn("this process can be read by others of its user", zap.Error(err))
 	}
-	fields := []zap.Field{zap.Strings("on", on)}
+	missing := make([]string, 0, len(off))
 	for name, err := range off {
-		fields = append(fields, zap.NamedError("no_"+name, err))
+		missing = append(missing, name+": "+err.Error())
 	}
-	logger.Info("the processes that read files are confined", fields...)
+	logger.Info("files are read in processes of their own", zap.Strings("confined_by", on), zap.Strings("not_available", missing))
 }

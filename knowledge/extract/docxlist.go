@@ -240,7 +240,7 @@ func label(levels [9]*listLevel, c *[9]int, level int) string {
 	if l == nil || l.format == "bullet" || l.format == "none" {
 		return ""
 	}
-	text := l.text
+	text := l.text[:min(len(l.text), maxLabel)]
 	for i := range 9 {
 		if mark := "%" + strconv.Itoa(i+1); strings.Contains(text, mark) {
 			format := "decimal"
@@ -250,8 +250,12 @@ func label(levels [9]*listLevel, c *[9]int, level int) string {
 			text = strings.ReplaceAll(text, mark, numeral(format, max(c[i], 0)))
 		}
 	}
-	return strings.TrimSpace(text)
+	return strings.TrimSpace(text[:min(len(text), maxLabel)])
 }
+
+// maxLabel bounds the number of an item, bytes: that of the ninth level, in Roman
+// numerals, may take as much.
+const maxLabel = 150
 
 // numeral writes a number in a format of Word.
 func numeral(format string, n int) string {

@@ -35,6 +35,9 @@ func readEPUB(o *output, a *archive) error {
 		return err
 	}
 	for _, chapter := range chapters {
+		if !a.once(chapter) {
+			continue
+		}
 		content, err := a.readAll(chapter)
 		if errors.Is(err, errMissing) {
 			continue

@@ -74,16 +74,34 @@ func unreadable(format string, args ...any) *Error {
 	return &Error{Message: fmt.Sprintf(format, args...)}
 }
 
-// maxText bounds the text of a file, bytes.
-const maxText = 256 << 20
+const (
+	// maxText bounds the text of a file, bytes.
+	maxText = 256 << 20
+	// leastText and textRatio bound it by the file's size: always so many bytes,
+	// and more than that only where it is less than so many times the file. The
+	// text of real documents is up to five times as long as the packed file,
+	// where JSON repeats its paths fifteen times.
+	leastText = 16 << 20
+	textRatio = 20
+)
 
-var errTooMuch = unreadable("the file holds more than %d MB of text; please upload it in parts", maxText>>20)
+// mostText is how much text a file of a size may hold, bytes.
+func mostText(size int) int { return min(max(leastText, textRatio*min(size, maxText)), maxText) }
+
+// tooMuch is the error of a file that holds more text than that.
+func tooMuch(most int) *Error {
+	if most < maxText {
+		return unreadable("the file repeats itself: it unpacks to more than %d MB of text, which no document of its size holds", most>>20)
+	}
+	return unreadable("the file holds more than %d MB of text; please upload it in parts", most>>20)
+}
 
 // output takes the blocks of a file from its reader.
 type output struct {
 	ctx   context.Context
 	info  Info
 	emit  func(Block) error
+	most  int // bytes: see mostText
 	bytes int
 	seen  bool // something that can be seen was emitted
 	page  int  // of the blocks that come next
@@ -100,8 +118,8 @@ func (o *output) add(kind Kind, level int, text string) error {
 	if text == "" {
 		return nil
 	}
-	if o.bytes += len(text); o.bytes > maxText {
-		return errTooMuch
+	if err := o.charge(len(text)); err != nil {
+		return err
 	}
 	if err := o.ctx.Err(); err != nil {
 		return err
@@ -109,6 +127,14 @@ func (o *output) add(kind Kind, level int, text string) error {
 	o.seen = o.seen || !blank(text)
 	o.stopped = o.emit(Block{Kind: kind, Level: level, Page: o.page, Text: text})
 	return o.stopped
+}
+
+// charge counts bytes of text, or of what takes as long to go through.
+func (o *output) charge(bytes int) error {
+	if o.bytes += bytes; o.bytes > o.most {
+		return tooMuch(o.most)
+	}
+	return nil
 }
 
 // final reports whether an error is one that ends the reading, rather than a
@@ -146,24 +172,30 @@ func (o *output) sheet(name string) error {
 
 func (o *output) paragraph(text string) error { return o.add(Paragraph, 0, text) }
 
-// row emits the cells of a row, on one line.
+// row emits the cells of a row, on one line. A row of none but empty cells counts
+// for what it takes to look through them.
 func (o *output) row(first bool, cells []string) error {
-	level, filled := 0, false
+	level, size := 0, 0
 	if first {
 		level = 1
 	}
+	for _, c := range cells {
+		size += len(c)
+	}
+	if o.bytes+size+len(cells) > o.most { // before it is put together
+		return tooMuch(o.most)
+	}
 	line := make([]string, len(cells))
+	filled := 0
 	for i, c := range cells {
-		line[i] = strings.Join(strings.Fields(c), " ")
-		filled = filled || line[i] != ""
+		if line[i] = strings.Join(strings.Fields(c), " "); line[i] != "" {
+			filled = i + 1
+		}
 	}
-	if !filled {
-		return nil
+	if filled == 0 {
+		return o.charge(len(cells))
 	}
-	for len(line) > 1 && line[len(line)-1] == "" {
-		line = line[:len(line)-1]
-	}
-	return o.add(Row, level, strings.Join(line, " | "))
+	return o.add(Row, level, strings.Join(line[:filled], " | "))
 }
 
 // clean makes valid UTF-8 of a text, without control characters that mean
@@ -202,9 +234,10 @@ func unwanted(r rune) bool {
 // Blank reports whether there is nothing to see in a text.
 func Blank(text string) bool { return blank(text) }
 
-func blank(text string) bool {
-	return strings.Trim(text, " \t\n\v\f\r\u00a0\u00ad\u200b\u200c\u200d\u2028\u2029\u2060\u3000\ufeff\ufffd") == ""
-}
+// blanks are the characters that show nothing.
+const blanks = " \t\n\v\f\r\u00a0\u00ad\u200b\u200c\u200d\u2028\u2029\u2060\u3000\ufeff\ufffd"
+
+func blank(text string) bool { return strings.TrimLeft(text, blanks) == "" }
 
 // Read hands the text of a file to emit, block by block. Errors are *Error,
 // those of emit and of ctx, or those of a reader that gave up, which mean that
@@ -214,7 +247,7 @@ func Read(ctx context.Context, name string, content []byte, emit func(Block) err
 	if err != nil {
 		return Info{}, err
 	}
-	o := &output{ctx: ctx, info: Info{Type: f.name, Reader: f.reader}, emit: emit}
+	o := &output{ctx: ctx, info: Info{Type: f.name, Reader: f.reader}, emit: emit, most: mostText(len(content))}
 	err = f.read(o, content)
 	switch {
 	case err == nil && !o.seen:

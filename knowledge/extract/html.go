@@ -44,6 +44,8 @@ type htmlWriter struct {
 	err   error
 	depth int
 	table *htmlTable // the table under way
+
+	looked int // how much of text is known to be blank
 }
 
 // maxDepth is how deep elements may stand in each other; what stands deeper is
@@ -63,11 +65,12 @@ func (w *htmlWriter) flush() {
 	kind, level := w.kind, w.level
 	w.kind, w.level = Paragraph, 0
 	if w.table != nil {
-		w.text.WriteByte(' ')
+		if s := w.text.String(); s != "" && s[len(s)-1] != ' ' {
+			w.text.WriteByte(' ')
+		}
 		return
 	}
-	s := w.text.String()
-	w.text.Reset()
+	s := w.take()
 	switch {
 	case w.err != nil:
 	case kind == Heading:
@@ -79,6 +82,23 @@ func (w *htmlWriter) flush() {
 	default:
 		w.err = w.o.add(kind, 0, squeeze(s))
 	}
+}
+
+// take takes the text of the block under way.
+func (w *htmlWriter) take() string {
+	s := w.text.String()
+	w.text.Reset()
+	w.looked = 0
+	return s
+}
+
+// unseen reports whether nothing of the block under way can be seen yet. What is
+// known to be blank isn't looked at again.
+func (w *htmlWriter) unseen() bool {
+	s := w.text.String()[w.looked:]
+	seen := strings.TrimLeft(s, blanks)
+	w.looked += len(s) - len(seen)
+	return seen == ""
 }
 
 // squeeze makes one space of each run of white space; line breaks stay where
@@ -164,7 +184,7 @@ func (w *htmlWriter) node(n *html.Node) {
 		}
 		// The first paragraph of an item or heading is that.
 		kind, level := Paragraph, 0
-		if (w.kind == Item || w.kind == Heading) && blank(w.text.String()) {
+		if (w.kind == Item || w.kind == Heading) && w.unseen() {
 			kind, level = w.kind, w.level
 		}
 		w.block(n, kind, level)

@@ -35,7 +35,7 @@ func (w *htmlWriter) tableOf(n *html.Node) {
 	w.children(n)
 	w.endRow()
 	w.table = nil
-	w.text.Reset()
+	w.take()
 }
 
 // row writes a row of the table under way.
@@ -56,19 +56,17 @@ func (w *htmlWriter) cell(n *html.Node) {
 		w.flush()
 		return
 	}
-	w.text.Reset()
+	w.take()
 	w.children(n)
-	w.table.cells = append(w.table.cells, w.text.String())
-	w.text.Reset()
+	w.table.cells = append(w.table.cells, w.take())
 }
 
 // endRow emits the row under way. What stands in a table beside its cells,
 // such as a caption, is a row too.
 func (w *htmlWriter) endRow() {
-	if s := w.text.String(); !blank(s) {
+	if s := w.take(); !blank(s) {
 		w.table.cells = append(w.table.cells, s)
 	}
-	w.text.Reset()
 	if w.err == nil && len(w.table.cells) > 0 {
 		w.err = w.o.row(w.table.first, w.table.cells)
 		w.table.first = false

@@ -102,20 +102,21 @@ func (w *jsonWriter) token(t json.Token, path string, depth int) error {
 	return nil // null
 }
 
+// join adds a key to a path.
 func join(path, key string) string {
-	if path == "" {
-		return key
+	if path != "" {
+		key = path + "." + key
 	}
-	return path + "." + key
+	if len(key) > maxPath {
+		key = strings.ToValidUTF8(key[len(key)-maxPath:], "")
+	}
+	return key
 }
 
 // maxPath is where a path is cut: what stands at its end tells most, bytes.
 const maxPath = 200
 
 func (w *jsonWriter) line(path, value string) error {
-	if len(path) > maxPath {
-		path = strings.ToValidUTF8(path[len(path)-maxPath:], "")
-	}
 	if path != "" {
 		value = path + ": " + value
 	}

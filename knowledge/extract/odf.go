@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -119,6 +120,9 @@ func (d *odf) text() (string, error) {
 // ones run to the edge of the sheet.
 const maxRepeated = 100
 
+// maxColumns is how many columns a sheet has at most.
+const maxColumns = 16384
+
 func (d *odf) table(e element) error {
 	if d.cell != nil {
 		return d.blocks(0)
@@ -139,7 +143,8 @@ func (d *odf) table(e element) error {
 					return err
 				}
 				for range repeated(e, "number-rows-repeated") {
-					if err := d.o.row(first, cells); err != nil {
+					before := d.o.bytes
+					if err := d.o.row(first, cells); err != nil || d.o.bytes == before {
 						return err
 					}
 					first = false
@@ -154,7 +159,9 @@ func (d *odf) table(e element) error {
 	return rows()
 }
 
+// row reads the cells of a row, but for the empty ones at its end.
 func (d *odf) row() (cells []string, err error) {
+	filled := 0
 	err = d.x.each(func(e element) error {
 		if e.name() != "table-cell" && e.name() != "covered-table-cell" {
 			return d.x.skip()
@@ -163,12 +170,15 @@ func (d *odf) row() (cells []string, err error) {
 		err := d.blocks(0)
 		text := d.cell.String()
 		d.cell = nil
-		for range repeated(e, "number-columns-repeated") {
-			cells = append(cells, text)
+		if n := repeated(e, "number-columns-repeated"); len(cells)+n <= maxColumns {
+			cells = append(cells, slices.Repeat([]string{text}, n)...)
+		}
+		if text != "" {
+			filled = len(cells)
 		}
 		return err
 	}, nil)
-	return cells, err
+	return cells[:filled], err
 }
 
 func repeated(e element, attribute string) int {

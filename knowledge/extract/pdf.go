@@ -18,8 +18,20 @@ func readPDF(o *output, content []byte) error {
 		return readPDFium(o, content)
 	}
 	o.info.Reader = "pdftotext"
-	return readPoppler(o, program, content)
+	err = readPoppler(o, program, content)
+	if errors.Is(err, errNotRun) {
+		return readPDFium(o, content)
+	}
+	return err
 }
+
+// errNotRun says that pdftotext is there, but can't be run: its libraries are
+// missing, or out of reach.
+var errNotRun = errors.New("pdftotext can't be run")
+
+// The exit status of a program whose libraries can't be loaded, as the loaders of
+// glibc and musl have it.
+const notLoaded = 127
 
 var errPDFPassword = unreadable("the PDF is protected by a password; please remove it and upload the PDF again")
 
@@ -66,6 +78,7 @@ func readPoppler(o *output, program string, content []byte) error {
 type poppler struct {
 	cmd    *exec.Cmd
 	out    *bufio.Reader
+	most   int          // bytes of a page
 	failed bytes.Buffer // what it wrote of errors
 	waited bool
 }
@@ -80,7 +93,11 @@ func startPoppler(o *output, program string, content []byte, options ...string) 
 		return nil, err
 	}
 	p.out = bufio.NewReaderSize(pipe, 64<<10)
-	return p, p.cmd.Start()
+	p.most = o.most
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotRun, err)
+	}
+	return p, nil
 }
 
 // next returns the text of the next page; more is false behind the last.
@@ -92,8 +109,8 @@ func (p *poppler) next() (page string, more bool, err error) {
 		switch {
 		case err == nil:
 			return b.String(), true, nil
-		case b.Len() > maxText:
-			return "", false, errTooMuch
+		case b.Len() > p.most:
+			return "", false, tooMuch(p.most)
 		case errors.Is(err, io.EOF):
 			return b.String(), b.Len() > 0, nil
 		case !errors.Is(err, bufio.ErrBufferFull):
@@ -109,6 +126,8 @@ func (p *poppler) end() error {
 	switch {
 	case err == nil:
 		return nil
+	case p.cmd.ProcessState != nil && p.cmd.ProcessState.ExitCode() == notLoaded:
+		return errNotRun
 	case strings.Contains(p.failed.String(), "Incorrect password"):
 		return errPDFPassword
 	}

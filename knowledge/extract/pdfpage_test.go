@@ -10,7 +10,7 @@ import (
 // pagesOf emits pages laid out as text.
 func pagesOf(t testing.TB, pages ...string) string {
 	var b strings.Builder
-	o := &output{ctx: context.Background(), emit: func(block Block) error {
+	o := &output{ctx: context.Background(), most: maxText, emit: func(block Block) error {
 		fmt.Fprintf(&b, "%d:%s\n", block.Kind, strings.ReplaceAll(block.Text, "\n", "⏎"))
 		return nil
 	}}

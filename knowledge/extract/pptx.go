@@ -29,6 +29,9 @@ func readPPTX(o *output, a *archive) error {
 	}
 	return o.readEach(slides, func(slide string) error {
 		o.page++
+		if a.read[strings.ToLower(slide)] {
+			return nil // its relations too are read once
+		}
 		return readSlide(o, a, slide)
 	})
 }

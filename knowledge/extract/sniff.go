@@ -101,10 +101,19 @@ func utf16LE(s string) []byte {
 }
 
 // Plain reports whether a file is UTF-8 text that is read as it stands, which
-// needs no parser.
+// needs no parser. Nor does it take one to find out: files of other types are not
+// looked into, and no encoding is guessed.
 func Plain(name string, content []byte) bool {
-	f, err := sniff(name, content)
-	return err == nil && f.name == text.name && f.reader == text.reader
+	if !isUTF8(content) || escaped(content) {
+		return false
+	}
+	switch {
+	case bytes.HasPrefix(content, []byte("PK\x03\x04")), bytes.HasPrefix(content, []byte("PK\x05\x06")), bytes.HasPrefix(content, []byte(`{\rtf`)),
+		bytes.Contains(content[:min(len(content), pdfHead)], []byte("%PDF-")):
+		return false
+	}
+	encoding, err := detect(content)
+	return err == nil && encoding == utf8Name && plain(name, content)
 }
 
 // plain reports whether UTF-8 text is to be read as it stands.

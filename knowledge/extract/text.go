@@ -43,10 +43,16 @@ func detect(content []byte) (string, error) {
 	switch {
 	case binary:
 		return "", unsupported("binary data")
-	case valid && !bytes.Contains(content[:min(len(content), headLength)], []byte("\x1b$")):
+	case valid && !escaped(content):
 		return utf8Name, nil
 	}
 	return guess(content), nil
+}
+
+// escaped reports whether a text begins like one in ISO-2022, whose bytes are
+// all of ASCII.
+func escaped(content []byte) bool {
+	return bytes.Contains(content[:min(len(content), headLength)], []byte("\x1b$"))
 }
 
 // wide recognises UTF-16 without a byte order mark: of text with some ASCII in

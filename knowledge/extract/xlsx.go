@@ -10,7 +10,7 @@ import (
 
 // readXLSX reads an Excel workbook: each sheet under its name, row by row, with
 // numbers and dates as they are shown, then its comments.
-func readXLSX(o *output, content []byte) error {
+func readXLSX(o *output, a *archive, content []byte) error {
 	limit := min(max(maxUnpacked, int64(len(content))*maxRatio), mostUnpacked)
 	f, err := excelize.OpenReader(bytes.NewReader(content), excelize.Options{UnzipSizeLimit: limit, UnzipXMLSizeLimit: limit})
 	switch {
@@ -20,7 +20,26 @@ func readXLSX(o *output, content []byte) error {
 		return err
 	}
 	defer f.Close()
-	return o.readEach(f.GetSheetList(), func(sheet string) error { return readSheet(o, f, sheet) })
+	parts := sheetParts(a)
+	return o.readEach(f.GetSheetList(), func(sheet string) error {
+		if part := parts[sheet]; part != "" && !a.once(part) {
+			return nil
+		}
+		return readSheet(o, f, sheet)
+	})
+}
+
+// sheetParts are the parts of a workbook's sheets, by name.
+func sheetParts(a *archive) map[string]string {
+	main := first(a.relations("").ofType("officeDocument"), "xl/workbook.xml")
+	rels, parts := a.relations(main), map[string]string{}
+	_ = a.xml(main, func(x *xmlReader, _ element) error { // excelize tells what is wrong with it
+		return x.find("sheet", func(e element) error {
+			parts[e.attr("name")] = rels.target(e.attr("id"))
+			return x.skip()
+		})
+	})
+	return parts
 }
 
 func readSheet(o *output, f *excelize.File, sheet string) error {

@@ -15,7 +15,7 @@ const (
 	// many bytes, and more than that only where it is less than so many times
 	// the archive. Real documents shrink to a tenth, tables of numbers to a
 	// fiftieth.
-	maxUnpacked = 64 << 20
+	maxUnpacked = 16 << 20
 	maxRatio    = 100
 	// mostUnpacked is the bound for all, bytes.
 	mostUnpacked = 512 << 20
@@ -26,7 +26,8 @@ var errBomb = unreadable("the archive unpacks to far more than a document of its
 // archive is a ZIP file.
 type archive struct {
 	files map[string]*zip.File
-	left  int64 // how many bytes may still be unpacked
+	read  map[string]bool // the parts that were read
+	left  int64           // how many bytes may still be unpacked
 	limit int64
 }
 
@@ -36,7 +37,7 @@ func openZip(content []byte) (*archive, error) {
 	if err != nil {
 		return nil, unreadable("the file is a broken ZIP archive or Office document: it is cut off, or damaged")
 	}
-	a := &archive{files: make(map[string]*zip.File, len(r.File))}
+	a := &archive{files: make(map[string]*zip.File, len(r.File)), read: map[string]bool{}}
 	a.left = min(max(maxUnpacked, int64(len(content))*maxRatio), mostUnpacked)
 	a.limit = a.left
 	var total uint64
@@ -100,9 +101,23 @@ func (a *archive) readAll(name string) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// xml calls f for the outermost element of a file. A file that isn't there is
-// no error: documents have few parts that they must have.
+// once reports whether a part is still to be read. A document may refer to a part
+// any number of times: it is read the first time.
+func (a *archive) once(name string) bool {
+	name = strings.ToLower(strings.TrimPrefix(name, "/"))
+	if a.read[name] {
+		return false
+	}
+	a.read[name] = true
+	return true
+}
+
+// xml calls f for the outermost element of a file, once. A file that isn't there
+// is no error: documents have few parts that they must have.
 func (a *archive) xml(name string, f func(x *xmlReader, e element) error) error {
+	if !a.once(name) {
+		return nil
+	}
 	r, err := a.open(name)
 	if errors.Is(err, errMissing) {
 		return nil
@@ -124,6 +139,7 @@ type relations struct {
 		Mode   string `xml:"TargetMode,attr"`
 	} `xml:"Relationship"`
 	folder string
+	parts  map[string]string // by id
 }
 
 // relations reads those of a part.
@@ -133,15 +149,19 @@ func (a *archive) relations(part string) relations {
 	if err == nil {
 		_ = xml.Unmarshal(content, &r) // a damaged one is like none
 	}
+	r.parts = make(map[string]string, len(r.List))
+	for _, l := range r.List {
+		if _, twice := r.parts[l.ID]; !twice && l.Mode != "External" {
+			r.parts[l.ID] = l.Target
+		}
+	}
 	return r
 }
 
 // target is the part that a reference leads to; empty where there is none.
 func (r relations) target(id string) string {
-	for _, l := range r.List {
-		if l.ID == id && l.Mode != "External" {
-			return r.resolve(l.Target)
-		}
+	if target, ok := r.parts[id]; ok {
+		return r.resolve(target)
 	}
 	return ""
 }
@@ -183,7 +203,7 @@ func sniffZip(content []byte) (*format, error) {
 	case folder == "ppt" || a.has("ppt/presentation.xml"):
 		return a.format("PowerPoint presentation", "pptx", readPPTX), nil
 	case folder == "xl" || a.has("xl/workbook.xml"):
-		return &format{"Excel workbook", "excelize", readXLSX}, nil
+		return &format{"Excel workbook", "excelize", func(o *output, content []byte) error { return readXLSX(o, a, content) }}, nil
 	}
 	return nil, unsupported("a ZIP archive")
 }
