@@ -197,9 +197,11 @@ func verdict(err error, said string) (extract.Info, error) {
 	return extract.Info{}, fmt.Errorf("%w: %w: %s", ErrFailed, err, said)
 }
 
-// outOfMemory recognises what the Go runtime says when it gets no more.
+// outOfMemory recognises what the Go runtime says when it gets no more; at times
+// it trips over that itself.
 func outOfMemory(exit *exec.ExitError, said string) bool {
-	return exit.ExitCode() == crashed && (strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory"))
+	return exit.ExitCode() == crashed && (strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory") ||
+		strings.Contains(said, "SIGSEGV: segmentation violation"))
 }
 
 // saying keeps the beginning of what is written to it, where a crash tells its
