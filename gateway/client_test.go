@@ -94,6 +94,12 @@ func chatBody(text, extra string) string {
 // upload sends a file.
 func (s *site) upload(key, name, content string) reply {
 	s.t.Helper()
+	return s.do(s.uploading(key, name, content))
+}
+
+// uploading is the request of an upload.
+func (s *site) uploading(key, name, content string) *http.Request {
+	s.t.Helper()
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
 	f, _ := w.CreateFormFile("file", name)
@@ -102,7 +108,7 @@ func (s *site) upload(key, name, content string) reply {
 	_ = w.Close()
 	r := s.request("POST", "/files", key, &b)
 	r.Header.Set("Content-Type", w.FormDataContentType())
-	return s.do(r)
+	return r
 }
 
 // events is a stream under way.

@@ -8,14 +8,9 @@ import (
 	"sync"
 )
 
-const (
-	// maxWaiting bounds the files that wait for a slot, bytes: they lie in memory
-	// where they are small, else in the folder for temporary files. Two of the largest, or some hundred documents of the usual size.
-	maxWaiting = 256 << 20
-	// maxWaitingTenant is what one tenant may take of it, so that there is room
-	// for the others.
-	maxWaitingTenant = maxWaiting / 2
-)
+// tenantShare is the part of Reader.Waiting that one tenant's files may take, so
+// that there is room for the others.
+const tenantShare = 2
 
 var (
 	// ErrBusy says that as many files wait to be read as there is room for.
@@ -48,14 +43,15 @@ type ticket struct {
 	turn chan struct{} // closed when it has a slot
 }
 
-// enter waits for a slot for a file. leave gives it back, unless there is an
-// error: ErrBusy, ErrTenantBusy, or that of ctx.
-func (q *queue) enter(ctx context.Context, tenant string, size int64) error {
+// enter waits for a slot for a file, where no more than most bytes wait with it.
+// leave gives it back, unless there is an error: ErrBusy, ErrTenantBusy, or that
+// of ctx.
+func (q *queue) enter(ctx context.Context, tenant string, size, most int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	t := &ticket{size: size, turn: make(chan struct{})}
-	if err := q.add(tenant, t); err != nil {
+	if err := q.add(tenant, t, most); err != nil {
 		return err
 	}
 	select {
@@ -69,16 +65,16 @@ func (q *queue) enter(ctx context.Context, tenant string, size int64) error {
 	return ctx.Err()
 }
 
-func (q *queue) add(tenant string, t *ticket) error {
+func (q *queue) add(tenant string, t *ticket, most int64) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.line(tenant)
 	if q.free == 0 {
 		// A file is let in however large it is where none waits before it.
 		switch {
-		case len(l.files) > 0 && l.waiting+t.size > maxWaitingTenant:
+		case len(l.files) > 0 && l.waiting+t.size > most/tenantShare:
 			return ErrTenantBusy
-		case q.waiting > 0 && q.waiting+t.size > maxWaiting:
+		case q.waiting > 0 && q.waiting+t.size > most:
 			q.forget(l)
 			return ErrBusy
 		}

@@ -19,7 +19,7 @@ func served(t *testing.T, slots int, files ...string) (order []string) {
 		for _, file := range files {
 			tenant, _, _ := strings.Cut(file, " ")
 			go func() {
-				if err := q.enter(t.Context(), tenant, 1); err != nil {
+				if err := q.enter(t.Context(), tenant, 1, 1000); err != nil {
 					t.Error(err)
 				}
 				order = append(order, file) // one at a time: the clock stands still meanwhile
@@ -58,7 +58,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		enter := func(tenant string, size int64) error {
 			now := make(chan error, 1)
-			go func() { now <- q.enter(ctx, tenant, size) }()
+			go func() { now <- q.enter(ctx, tenant, size, 100) }()
 			synctest.Wait()
 			select {
 			case err := <-now:
@@ -72,11 +72,11 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 			size   int64
 			want   error
 		}{
-			{"a", maxWaitingTenant - 1, nil},
+			{"a", 49, nil},
 			{"a", 2, ErrTenantBusy},
 			{"a", 1, nil},
-			{"b", maxWaitingTenant + 1, ErrBusy},
-			{"b", maxWaitingTenant, nil},
+			{"b", 51, ErrBusy},
+			{"b", 50, nil},
 			{"c", 1, ErrBusy},
 		} {
 			if err := enter(c.tenant, c.size); !errors.Is(err, c.want) || c.want == nil && err != nil {
@@ -101,10 +101,10 @@ func TestAFileThatIsTooLargeForTheQueueWaitsAlone(t *testing.T) {
 	q := &queue{}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := q.enter(ctx, "a", 1); !errors.Is(err, context.Canceled) {
+	if err := q.enter(ctx, "a", 1, 100); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if err := q.add("a", &ticket{size: 4 * maxWaiting}); err != nil {
+	if err := q.add("a", &ticket{size: 400}, 100); err != nil {
 		t.Errorf("got %v", err)
 	}
 }

@@ -38,6 +38,9 @@ type Reader struct {
 	// Memory bounds what a child takes, bytes, for the operating systems that
 	// can tell. Default: DefaultMemory.
 	Memory int64
+	// Waiting bounds the files that wait for others to be read, bytes. One is let
+	// in always. Default: DefaultWaiting.
+	Waiting int64
 
 	slots queue
 }
@@ -52,6 +55,9 @@ const (
 	MaxPatience = time.Minute
 	// DefaultMemory holds the largest upload in memory twice, and leaves room.
 	DefaultMemory = 768 << 20
+	// DefaultWaiting holds two of the largest uploads, or some hundred documents
+	// of the usual size.
+	DefaultWaiting = 256 << 20
 )
 
 // ErrFailed says that a file could not be read for a reason that lies not with
@@ -80,7 +86,11 @@ type result struct {
 // turn. The error is an *extract.Error where it is the file's fault, and wraps
 // ErrBusy where too many are waiting. The Text must be closed.
 func (r *Reader) Read(ctx context.Context, tenant, name string, content extract.Content) (*Text, error) {
-	if err := r.slots.enter(ctx, tenant, content.Size()); err != nil {
+	most := r.Waiting
+	if most <= 0 {
+		most = DefaultWaiting
+	}
+	if err := r.slots.enter(ctx, tenant, content.Size(), most); err != nil {
 		return nil, err
 	}
 	defer r.slots.leave(tenant)
