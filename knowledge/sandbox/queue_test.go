@@ -6,29 +6,34 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// served is the order in which files get a slot, each for a second, when they come
+// served is the order in which files get a slot, each for a good second, when they come
 // one after the other; the tenant stands ahead of a space.
 func served(t *testing.T, slots int, files ...string) (order []string) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &queue{free: slots}
-		for _, file := range files {
+		var mu sync.Mutex
+		for i, file := range files {
 			tenant, _, _ := strings.Cut(file, " ")
 			go func() {
 				if err := q.enter(t.Context(), tenant, 1, 1000); err != nil {
 					t.Error(err)
 				}
-				order = append(order, file) // one at a time: the clock stands still meanwhile
-				time.Sleep(time.Second)
+				mu.Lock()
+				order = append(order, file)
+				mu.Unlock()
+				time.Sleep(time.Second + time.Duration(i)*time.Millisecond) // no two end at once
 				q.leave(tenant)
 			}()
 			synctest.Wait()
 		}
 		time.Sleep(time.Hour)
+		synctest.Wait()
 		if q.free != slots || len(q.lines) > 0 || q.waiting != 0 {
 			t.Errorf("left behind: %+v", q)
 		}
