@@ -3,7 +3,9 @@ package gateway_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/hex"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
 	"strconv"
@@ -101,6 +103,46 @@ func TestACompressedRequestIsBounded(t *testing.T) {
 		}
 	}
 	if n := upstream.count(); n != 0 {
+		t.Errorf("the router got %d requests", n)
+	}
+}
+
+// It weighs what the process allocates, and so doesn't run beside others.
+func TestAPackedBodyUnpacksToABoundedRatio(t *testing.T) {
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	noise := make([]byte, 200_000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise)
+	bomb := chatBody(strings.Repeat("A", 60_000_000), "")
+	for name, c := range map[string]struct {
+		coding, body string
+		chunked      bool
+		status       int
+	}{
+		"a bomb of gzip":                {"gzip", gzipped(bomb), false, http.StatusRequestEntityTooLarge},
+		"a bomb of zstd":                {"zstd", zstded(bomb), false, http.StatusRequestEntityTooLarge},
+		"a bomb of unknown length":      {"gzip", gzipped(bomb), true, http.StatusRequestEntityTooLarge},
+		"a little that packs well":      {"gzip", gzipped(chatBody(strings.Repeat("A", 1_000_000), "")), true, http.StatusOK},
+		"a lot that packs as text does": {"gzip", gzipped(chatBody(strings.Repeat(hex.EncodeToString(noise), 5), "")), true, http.StatusOK},
+		"the best ahead":                {"gzip", gzipped(chatBody(strings.Repeat("A", 1_500_000)+hex.EncodeToString(noise), "")), false, http.StatusOK},
+	} {
+		var body io.Reader = strings.NewReader(c.body)
+		if c.chunked {
+			body = io.MultiReader(body)
+		}
+		r := s.request("POST", "/chat/completions", acme, body, "Content-Encoding", c.coding)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := s.do(r)
+		runtime.ReadMemStats(&after)
+		if got.status != c.status || c.status != http.StatusOK && !strings.Contains(got.get("error.message").Str, "12 times") {
+			t.Errorf("%s: status %d: %.300s", name, got.status, got.body)
+		}
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; c.status != http.StatusOK && took > 16 {
+			t.Errorf("%s took %d MiB", name, took)
+		}
+	}
+	if n := upstream.count(); n != 3 {
 		t.Errorf("the router got %d requests", n)
 	}
 }

@@ -83,22 +83,32 @@ const acceptedEncodings = "gzip, zstd"
 // (RFC 9659) is refused.
 const maxWindow = 8 << 20
 
+// A packed body may have maxRatio times its size when unpacked, and unboundRatio
+// bytes in any case. A conversation as JSON packs to a third or a fifth, one of
+// messages with three words to a ninth; a million times the same letter packs to a
+// thousandth, and costs as much as what it unpacks to.
+const (
+	maxRatio     = 12
+	unboundRatio = 1 << 20
+)
+
 // Open prepares the body of a request to be read: unpacked where it is
 // compressed, and bounded both packed and unpacked.
 func Open(w http.ResponseWriter, r *http.Request, most int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
+	packed := &counted{Reader: r.Body, size: r.ContentLength}
 	var plain io.Reader
 	switch encoding := strings.ToLower(strings.Join(r.Header.Values("Content-Encoding"), ",")); encoding {
 	case "", "identity":
 		return nil
 	case "gzip", "x-gzip":
-		z, err := gzip.NewReader(r.Body)
+		z, err := gzip.NewReader(packed)
 		if err != nil {
 			return Error(err)
 		}
 		plain = z
 	case "zstd":
-		z, err := zstd.NewReader(r.Body, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
+		z, err := zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err != nil {
 			return Error(err)
 		}
@@ -109,8 +119,39 @@ func Open(w http.ResponseWriter, r *http.Request, most int64) error {
 			"A request body with Content-Encoding %q can't be read; send it as it is, or as one of %s.", encoding, acceptedEncodings)
 	}
 	r.Header.Del("Content-Encoding")
-	r.Body = http.MaxBytesReader(w, io.NopCloser(plain), most)
+	r.Body = http.MaxBytesReader(w, io.NopCloser(&unpacked{from: plain, packed: packed}), most)
 	return nil
+}
+
+// counted is a packed body.
+type counted struct {
+	io.Reader
+	read int64 // bytes so far
+	size int64 // that the client announced; -1: none
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.read += int64(n)
+	return n, err
+}
+
+// errRatio says that a body unpacks to more than maxRatio times its size.
+var errRatio = errors.New("the body unpacks to too much")
+
+// unpacked is a packed body as it is unpacked.
+type unpacked struct {
+	from   io.Reader
+	packed *counted
+	n      int64 // bytes so far
+}
+
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	if u.n += int64(n); u.n > unboundRatio && u.n > maxRatio*max(u.packed.read, u.packed.size) {
+		return 0, errRatio
+	}
+	return n, err
 }
 
 // Error says what an error of reading the body means.
@@ -121,6 +162,8 @@ func Error(err error) error {
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return openai.StatusError(http.StatusRequestTimeout, "The request body did not arrive in time.")
+	case errors.Is(err, errRatio):
+		return openai.StatusError(http.StatusRequestEntityTooLarge, "The request body decompresses to more than %d times its size; send it uncompressed.", maxRatio)
 	case errors.As(err, &tooLarge):
 		return openai.StatusError(http.StatusRequestEntityTooLarge, "The request body is larger than %d bytes.", tooLarge.Limit)
 	}
