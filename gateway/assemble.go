@@ -9,6 +9,7 @@ import (
 	"github.com/backstory-proxy/backstory/gateway/internal/stats"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/knowledge"
+	"github.com/backstory-proxy/backstory/knowledge/terms"
 	"github.com/backstory-proxy/backstory/memory/recall"
 	"github.com/backstory-proxy/backstory/openai"
 	"github.com/backstory-proxy/backstory/prompt"
@@ -66,7 +67,7 @@ func (ca *chatAPI) assemble(ctx context.Context, via func() *upstream.Caller, st
 
 // promptInput is what package prompt is told of a request and its session.
 func (ca *chatAPI) promptInput(ctx context.Context, via func() *upstream.Caller, req *request, l *loaded, h *reconciled) prompt.Input {
-	c := ca.counter(req.model)
+	c := ca.counter(req)
 	in := prompt.Input{
 		Limits: prompt.Limits{
 			Context: ca.models.Of(ctx, req.chat.Model, via),
@@ -122,6 +123,7 @@ func (ca *chatAPI) searchChunks(ctx context.Context, via func() *upstream.Caller
 	if rag.Query = req.chat.RAGQuery; rag.Query == "" {
 		rag.Query = req.chat.Messages[user].Text()
 	}
+	rag.Query = terms.Ends(rag.Query)
 	result, err := ca.knowledge.Search(ctx, via(), req.caller.scope, rag.Query, prompt.MaxChunks)
 	if err != nil {
 		return nil, err

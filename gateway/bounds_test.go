@@ -44,3 +44,40 @@ func TestAnExchangeHasABound(t *testing.T) {
 	s.ok(chat(whole+","+results(1), ``))
 	s.ok(chat(whole, `,"sessionId":"new"`))
 }
+
+func TestALongQueryIsSearchedAtItsEnds(t *testing.T) {
+	t.Parallel()
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	s.ok(s.upload(acme, "tower.md", "The tower is 93 metres tall."))
+	r := s.chat(acme, "How tall is the tower? "+strings.Repeat("lorem ipsum ", 100_000), "")
+	if q := r.get("_metadata.rag.query").Str; len(q) > 9000 || !strings.HasPrefix(q, "How tall") || r.get("_metadata.rag.resultsFound").Int() != 1 {
+		t.Errorf("%d bytes were searched for: %s", len(q), r.get("_metadata.rag.sources"))
+	}
+}
+
+// A request's texts are counted together. What they come to is an estimate beyond
+// the first megabyte of what isn't a token: see package tokens.
+func TestCountingEndsWithTheRequest(t *testing.T) {
+	t.Parallel()
+	upstream := newFake(t)
+	s := start(t, options{upstream: upstream.URL})
+	const spaces = 40_000 // 313 tokens
+	count := func(texts ...string) int64 {
+		t.Helper()
+		var list []string
+		for _, text := range texts {
+			list = append(list, `{"role":"user","content":"`+text+`"}`)
+		}
+		r := s.ok(s.post(acme, "/chat/completions/preview", `{"model":"demo/echo","sessionId":"s","messages":[`+strings.Join(list, ",")+`]}`))
+		return r.get("_metadata.context.totalTokens").Int()
+	}
+	ahead, blank := strings.Repeat("x", 3<<19), strings.Repeat(" ", spaces)
+	if n := count(blank); n > 400 {
+		t.Errorf("%d tokens", n)
+	}
+	blank = "." + blank // or the count would be known
+	if n := count(ahead, blank) - count(ahead); n < spaces/4 {
+		t.Errorf("%d tokens more, which were counted one by one", n)
+	}
+}

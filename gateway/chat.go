@@ -83,7 +83,8 @@ type request struct {
 	caller  caller
 	chat    *openai.Chat
 	model   tokens.Model
-	retries int // which retry the client calls it; 0: the first try
+	retries int           // which retry the client calls it; 0: the first try
+	tally   *tokens.Tally // in the model's encoding
 	preview bool
 	// month is the one whose allowance the request draws on; 0 where the plan
 	// has none.
@@ -110,6 +111,7 @@ func (ca *chatAPI) parse(c call) (*request, error) {
 	}
 	w.stats.Model, w.stats.Session = chat.Model, chat.SessionID
 	req := &request{id: w.id, caller: who, chat: chat, model: ca.modelFor(chat.Model), preview: r.URL.Path == previewPath}
+	req.tally = req.model.Encoding.NewTally()
 	req.retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count"))
 	if who.plan.TokensPerMonth > 0 {
 		req.month = thisMonth()

@@ -60,7 +60,7 @@ func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) e
 	}
 	completed := memory.Completed{
 		ID: x.req.id, Messages: x.req.chat.Messages, Conversation: x.history.said, Reconciliation: x.history.Reconciliation,
-		Reply: reply, Closed: closed, Retries: x.req.retries, Now: time.Now(), Count: x.api.countStored,
+		Reply: reply, Closed: closed, Retries: x.req.retries, Now: time.Now(), Count: x.api.counterOfStored(x.req),
 	}
 	for _, c := range x.prompt.plan.Chunks {
 		completed.Chunks = append(completed.Chunks, store.ChunkRef{FileID: c.FileID, N: c.N})
@@ -83,7 +83,7 @@ func (x *exchange) save(ctx context.Context, reply *openai.Reply, closed bool) e
 func (x *exchange) complete(reply *openai.Reply) {
 	s := x.stats
 	s.Whole, s.Usage = true, reply.Usage
-	if s.Usage.Prompt < 1 || reply.Failed {
+	if s.Usage.Prompt < 1 || reply.Failed || !x.req.tally.Exact() {
 		return
 	}
 	estimated := x.prompt.plan.Tokens
@@ -122,7 +122,7 @@ func (x *exchange) used(reply *openai.Reply) store.Used {
 	}
 	n := int64(reply.Usage.Prompt) + int64(reply.Usage.Completion)
 	if n == 0 && (reply.Message != nil || reply.Truncated) {
-		c := x.api.counter(x.req.model)
+		c := x.api.counter(x.req)
 		sent := x.prompt.plan.Tokens
 		if sent == 0 {
 			sent = c.request(x.req.chat)

@@ -11,13 +11,14 @@ import (
 	"github.com/backstory-proxy/backstory/tokens"
 )
 
-// counter counts tokens as a model does.
+// counter counts a request's tokens as its model does.
 type counter struct {
 	api   *chatAPI
 	model tokens.Model
+	tally *tokens.Tally // of all that is counted for the request
 }
 
-func (ca *chatAPI) counter(m tokens.Model) counter { return counter{ca, m} }
+func (ca *chatAPI) counter(req *request) counter { return counter{ca, req.model, req.tally} }
 
 // modelFor says how to count for a model: as package tokens does, with the
 // margin that was learnt.
@@ -67,23 +68,31 @@ func (c counter) exchanges(list []store.Exchange) int {
 }
 
 // text counts a text by the model's encoding, without its margin.
-func (c counter) text(text string) int { return c.api.countText(c.model.Encoding, text) }
+func (c counter) text(text string) int { return c.api.countText(c.tally, text) }
 
 // countText counts a text. A long one may be resent with every request: it is
 // counted once.
-func (ca *chatAPI) countText(e *tokens.Encoding, text string) int {
+func (ca *chatAPI) countText(t *tokens.Tally, text string) int {
 	const long = 2 << 10 // bytes; shorter ones are counted as fast as hashed
 	if len(text) < long {
-		return e.Count(text)
+		return t.Count(text)
 	}
 	sum := sha256.Sum256(unsafe.Slice(unsafe.StringData(text), len(text)))
 	known := true
-	n := ca.counts.Count(e, [16]byte(sum[:16]), func() string { known = false; return text })
+	n := ca.counts.Count(t, [16]byte(sum[:16]), func() string { known = false; return text })
 	stats.TokenLookups.Count(known)
 	return n
 }
 
-// countStored counts a message as it is stored: by o200k_base.
-func (ca *chatAPI) countStored(m *openai.Message) int {
-	return prompt.MessageTokens(m, func(text string) int { return ca.countText(tokens.O200K(), text) })
+// counterOfStored counts messages as they are stored: by o200k_base. Of a request
+// that is longer than any model's context the counts are estimates, see
+// tokens.Tally.
+func (ca *chatAPI) counterOfStored(req *request) func(*openai.Message) int {
+	tally := req.tally
+	if tally.Encoding() != tokens.O200K() {
+		tally = tokens.O200K().NewTally()
+	}
+	return func(m *openai.Message) int {
+		return prompt.MessageTokens(m, func(text string) int { return ca.countText(tally, text) })
+	}
 }

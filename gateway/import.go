@@ -44,13 +44,14 @@ func (sa *SessionsAPI) importMessages(c call) error {
 			return err
 		}
 	}
+	tally := tokens.O200K().NewTally()
 	history := memory.History{
 		ID: in.name(gathered), Messages: in.messages, Now: time.Now(),
 		Count: func(m *openai.Message) int {
 			if r.Context().Err() != nil {
 				return 0 // nobody waits any more; what comes of it isn't saved
 			}
-			return prompt.MessageTokens(m, tokens.O200K().Count)
+			return prompt.MessageTokens(m, tally.Count)
 		},
 	}
 	exchanges := history.Exchanges()

@@ -58,7 +58,7 @@ func (ca *chatAPI) answerPreview(w http.ResponseWriter, x *exchange) error {
 			Parts:    []part{},
 			LeftOut:  []part{},
 		},
-		counter: ca.counter(req.model), req: req, history: h, prompt: a,
+		counter: ca.counter(req), req: req, history: h, prompt: a,
 	}
 	if a.meta != nil && (a.meta.Memory != nil || a.meta.RAG.Enabled) {
 		p.Metadata = a.meta

@@ -40,11 +40,12 @@ const (
 // Search finds at most limit chunks of the tenant's files for a question.
 // Where the embedder or one of the rankings fails, the rest answers, and
 // Degraded says so; it is an error only if the store fails in all that was
-// asked of it.
+// asked of it. Of a long question the two ends are searched: see terms.Ends.
 func (s *Service) Search(ctx context.Context, via embed.Caller, scope store.Scope, query string, limit int) (Result, error) {
 	if limit <= 0 {
 		return Result{}, nil
 	}
+	query = terms.Ends(query)
 	var (
 		words                           = terms.Query(query)
 		n                               = max(minDepth, depth*limit)

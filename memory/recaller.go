@@ -231,6 +231,7 @@ func (r *Recaller) read(ctx context.Context, key sessionKey, x *sessionIndex, un
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	tally := tokens.O200K().NewTally()
 	for {
 		after := max(x.newest(), x.droppedUntil, until-maxExchanges)
 		if after >= until {
@@ -241,7 +242,7 @@ func (r *Recaller) read(ctx context.Context, key sessionKey, x *sessionIndex, un
 			return err
 		}
 		for i := range page {
-			x.add(&page[i])
+			x.add(&page[i], tally)
 			if r.makeRoom(x) {
 				break
 			}
@@ -309,15 +310,16 @@ func (x *sessionIndex) extend(g *store.Gathered) {
 			x.entries = slices.Delete(x.entries, i, i+1)
 		}
 	}
+	tally := tokens.O200K().NewTally()
 	for i := range g.Tail {
 		if g.Tail[i].Seq > x.newest() {
-			x.add(&g.Tail[i])
+			x.add(&g.Tail[i], tally)
 		}
 	}
 }
 
 // add indexes the text of the user and the assistant.
-func (x *sessionIndex) add(e *store.Exchange) {
+func (x *sessionIndex) add(e *store.Exchange, tally *tokens.Tally) {
 	x.entries = append(x.entries, entry{seq: e.Seq, id: idHash(e.ID)})
 	if e.Hidden {
 		return
@@ -336,7 +338,7 @@ func (x *sessionIndex) add(e *store.Exchange) {
 		added.texts |= 1 << i // no bit beyond the 64th message
 		n := e.Messages[i].Tokens
 		if m.Content().IsArray() { // it may hold more than text
-			n = tokens.O200K().Count(text)
+			n = tally.Count(text)
 		}
 		messages = append(messages, recall.Message{
 			Seq: e.Seq, N: i, Role: m.Role, Name: m.Get("name").Str, Text: text, Time: e.SaidAt(i).UTC(), Tokens: n,

@@ -12,7 +12,7 @@ type Digest [16]byte
 // Message is one chat message as it came, with what is known of it.
 type Message struct {
 	JSON   []byte // the message object; only read, where a store returned it
-	Tokens int    // as counted when it was saved
+	Tokens int    // as counted when it was saved; see tokens.Tally for what is very long
 	Digest Digest
 	// Created is when it was said, to the millisecond, where that is known
 	// apart from its exchange; else zero.

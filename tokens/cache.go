@@ -28,22 +28,25 @@ func NewCache(entries int) *Cache {
 	return &Cache{counts: counts}
 }
 
-// Count returns the number of tokens, in e, of the text that the digest stands
-// for. It calls text only if it doesn't know the count. The digest must be of
-// all of the text, and strong enough that nobody can choose two texts with the
-// same one: a truncated SHA-256, or a keyed hash.
+// Count returns the number of tokens of the text that the digest stands for, in
+// t's encoding. It calls text, and has t count it, only if it doesn't know the
+// count; what t can't count exactly it doesn't keep. The digest must be of all of
+// the text, and strong enough that nobody can choose two texts with the same one:
+// a truncated SHA-256, or a keyed hash.
 //
 // Two calls at the same time may both count; neither waits for the other.
-func (c *Cache) Count(e *Encoding, digest [16]byte, text func() string) int {
+func (c *Cache) Count(t *Tally, digest [16]byte, text func() string) int {
 	if c == nil {
-		return e.Count(text())
+		return t.Count(text())
 	}
-	key := cacheKey{e, digest}
+	key := cacheKey{t.encoding, digest}
 	if n, ok := c.counts.Get(key); ok {
 		return n
 	}
-	n := e.Count(text())
-	c.counts.Add(key, n)
+	n := t.Count(text())
+	if t.Exact() {
+		c.counts.Add(key, n)
+	}
 	return n
 }
 

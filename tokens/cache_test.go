@@ -10,7 +10,7 @@ func TestCacheCountsATextOnce(t *testing.T) {
 	c := NewCache(2)
 	calls := 0
 	count := func(e *Encoding, key byte, text string) int {
-		return c.Count(e, [16]byte{key}, func() string { calls++; return text })
+		return c.Count(e.NewTally(), [16]byte{key}, func() string { calls++; return text })
 	}
 	const text = "Donaudampfschifffahrt 中文"
 	for range 3 {
@@ -42,7 +42,7 @@ func TestCacheOfNothing(t *testing.T) {
 	for _, entries := range []int{0, -1} {
 		c := NewCache(entries)
 		for range 2 {
-			if got := c.Count(O200K(), [16]byte{}, func() string { return "a b" }); got != 2 {
+			if got := c.Count(O200K().NewTally(), [16]byte{}, func() string { return "a b" }); got != 2 {
 				t.Errorf("NewCache(%d) counts %d", entries, got)
 			}
 		}
@@ -54,9 +54,9 @@ func TestCacheOfNothing(t *testing.T) {
 
 func TestCacheHitDoesNotAllocate(t *testing.T) {
 	c := NewCache(8)
-	text, calls := "some text", 0
+	text, calls, tally := "some text", 0, O200K().NewTally()
 	n := testing.AllocsPerRun(100, func() {
-		c.Count(O200K(), [16]byte{7}, func() string { calls++; return text })
+		c.Count(tally, [16]byte{7}, func() string { calls++; return text })
 	})
 	if n != 0 || calls != 1 {
 		t.Errorf("%v allocations, %d calls", n, calls)
@@ -70,7 +70,7 @@ func TestCacheIsSafeForConcurrentUse(t *testing.T) {
 		wg.Go(func() {
 			for i := range 500 {
 				words := i % 40
-				got := c.Count(O200K(), [16]byte{byte(words)}, func() string { return strings.Repeat(" word", words) })
+				got := c.Count(O200K().NewTally(), [16]byte{byte(words)}, func() string { return strings.Repeat(" word", words) })
 				if got != words {
 					t.Errorf("%d words: %d", words, got)
 				}

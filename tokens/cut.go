@@ -12,6 +12,7 @@ import "unicode/utf8"
 // piece's tokens, and a few more characters might have fitted.
 func (e *Encoding) Cut(text string, n int) (prefix string, count int) {
 	var (
+		t     = e.NewTally()
 		s     = newScanner(e.split, text)
 		w     workspace
 		total int
@@ -22,7 +23,7 @@ func (e *Encoding) Cut(text string, n int) (prefix string, count int) {
 		runTotal int
 	)
 	for s.next() {
-		c := e.piece(&s, &w)
+		c := t.piece(&s, &w)
 		if total+c > n {
 			return e.cutPiece(&s, max(n, 0), total, run, runTotal)
 		}
@@ -95,31 +96,40 @@ func backward(text string, i, step int) int {
 // tokensEnd returns where the first n tokens of a long piece end, or a little
 // before, if that is inside a character.
 func (e *Encoding) tokensEnd(piece string, n int) int {
-	if n <= 0 {
-		return 0
-	}
 	sc := scratches.Get().(*scratch)
-	defer sc.release()
-	whole := piece
-	if !utf8.ValidString(piece) {
-		whole = string([]rune(piece)) // U+FFFD for each invalid byte
+	defer scratches.Put(sc)
+	end := 0
+	for n > 0 && end < len(piece) {
+		part := piece[end:partEnd(piece, end, len(piece))]
+		taken, size := e.partTokensEnd(sc, part, n)
+		if end += size; size < len(part) {
+			break
+		}
+		n -= taken
+	}
+	return end
+}
+
+// partTokensEnd is tokensEnd for a part of the piece. taken is how many tokens end
+// there.
+func (e *Encoding) partTokensEnd(sc *scratch, part string, n int) (taken, end int) {
+	whole := part
+	if !utf8.ValidString(part) {
+		whole = string([]rune(part)) // U+FFFD for each invalid byte
 	}
 	e.vocab.mergeLong(sc, whole)
 	at := 0
-	for range n {
-		if at >= len(whole) {
-			break
-		}
+	for taken < n && at < len(whole) {
 		at = int(sc.next[at])
+		taken++
 	}
 	// Back to the original, in which an invalid byte isn't three.
-	end, width := 0, 0
-	for end < len(piece) {
-		r, w := utf8.DecodeRuneInString(piece[end:])
+	for width := 0; end < len(part); {
+		r, w := utf8.DecodeRuneInString(part[end:])
 		if width += utf8.RuneLen(r); width > at {
 			break
 		}
 		end += w
 	}
-	return end
+	return taken, end
 }

@@ -24,12 +24,13 @@
 // (U+017F), since the (?i:'s) of OpenAI's own engine, Rust's, folds case by
 // Unicode rules; the oracle's doesn't.
 //
-// Counting is O(n log n) for any input; no text is slow. (Engines that search
-// for the best pair by scanning take seconds for 64 KB of "\n ".)
+// Counting is linear for any input; no text is slow. (Engines that search for the
+// best pair by scanning take seconds for 64 KB of "\n ".) Where a text is so long
+// that the number can't matter, it is no longer exact: see Tally.
 //
 // Counting doesn't allocate, except for scratch space of 28 bytes per byte of
-// the longest piece above 128 bytes, which is pooled. All functions are safe
-// for concurrent use.
+// the longest piece above 128 bytes and up to 4 KB, which is pooled. All functions
+// are safe for concurrent use.
 //
 // # Where it differs from Python's tiktoken
 //

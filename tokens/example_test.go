@@ -37,7 +37,7 @@ func ExampleCache() {
 	message := []byte(`{"role":"user","content":"Hello!"}`)
 	sum := sha256.Sum256(message)
 	for range 2 {
-		n := cache.Count(tokens.O200K(), [16]byte(sum[:]), func() string {
+		n := cache.Count(tokens.O200K().NewTally(), [16]byte(sum[:]), func() string {
 			fmt.Println("counting")
 			return "Hello!" // decoded only now
 		})

@@ -3,7 +3,8 @@ package tokens
 import "sync"
 
 // scratch is the memory for merging a long piece: per byte 4 for each of the
-// three slices and up to 16 for the heap.
+// three slices and up to 16 for the heap. Parts have maxPart bytes, or three times
+// as many where all are invalid.
 type scratch struct {
 	next, prev []uint32 // the parts: part i ends where part next[i] starts
 	ranks      []uint32 // ranks[i]: the rank of part i and the next in one
@@ -14,15 +15,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// release returns the scratch to the pool, unless that would keep the memory
-// of an extraordinary piece (over 256 KB) for ordinary ones.
-func (sc *scratch) release() {
-	if cap(sc.next) <= 256<<10 && cap(sc.text) <= 1<<20 {
-		scratches.Put(sc)
-	}
-}
-
-// mergeLong is mergeShort for a piece of any length up to 4 GB, in O(n log n):
+// mergeLong is mergeShort for a piece of any length, in O(n log n):
 // the parts are a linked list, the pairs wait in a heap. What a merge
 // invalidates stays in the heap until it comes up, and is recognised by a rank
 // that is no longer its part's.

@@ -45,7 +45,7 @@ type term struct {
 // Search ranks the messages by how likely a user message is to be about them. Small
 // talk matches nothing.
 func (x *Index) Search(q Query) *Ranking {
-	q.Text = truncateMiddle(q.Text)
+	q.Text = terms.Ends(q.Text)
 	n := x.before(q.Before)
 	s := &search{x: x, q: q, scores: make([]float64, n), segmentScores: make([]float64, len(x.segments)),
 		freq: make([]float32, n), segmentFreq: make([]float32, len(x.segments))}
