@@ -11,10 +11,9 @@ var quotesStart = regexp.MustCompile(`^<<<earlier\s+(\S+?)(?:>>>)?$`)
 
 // speaker is who said what follows, or the line that says on which day it was
 // said.
-var speaker = regexp.MustCompile(`(?m)^(?:\[\d\d? \pL+(?: \d{4})?\]$|(user|assistant): )`)
+var speaker = regexp.MustCompile(`(?m)^(?:\[\d\d? \pL+(?: \d{4})?\]$|(user|assistant)(?: "[^"\n]*")?: )`)
 
-// cutQuotes splits quotes into messages, each behind its speaker. One with a name
-// in place of the role is taken for the user's.
+// cutQuotes splits quotes into messages, each behind its speaker.
 func cutQuotes(text string) []message {
 	var said []message
 	role, from := "user", 0

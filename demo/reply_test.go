@@ -30,7 +30,7 @@ user: My cat Mistral is allergic to salmon.
 assistant: Poor cat!
 The vet opens at nine.
 [2 Jan 2027]
-Ada: What did I say?
+user "Ada": What did I say?
 <<<end b33fc1ae0ad52965>>>
 
 `

@@ -115,14 +115,16 @@ func namedModels(contentType string, body []byte) (model string, others []string
 	}
 	n := 0
 	gjson.ParseBytes(body).ForEach(func(key, v gjson.Result) bool {
-		switch key.String() {
-		case "model":
+		switch name := key.String(); {
+		case name == "model":
 			model = v.String()
 			n++
-		case "models":
+		case name == "models":
 			for _, other := range v.Array() {
 				others = append(others, other.String())
 			}
+		case strings.EqualFold(name, "model") || strings.EqualFold(name, "models"):
+			n += 2 // a router in Go reads it
 		}
 		return true
 	})

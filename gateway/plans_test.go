@@ -231,6 +231,8 @@ func TestAPlanMayNameModels(t *testing.T) {
 		"preview":         s.post(acme, "/chat/completions/preview", strings.Replace(chatBody("hi", ""), "demo/echo", "openai/gpt-5", 1)),
 		"embeddings":      s.post(acme, "/embeddings", `{"model":"openai/e","input":"x"}`),
 		"a fallback":      s.post(acme, "/chat/completions", chatBody("hi", `"models":["demo/echo","openai/gpt-5"]`)),
+		"another case":    s.post(acme, "/responses", `{"model":"demo/a","MODEL":"openai/gpt-5"}`),
+		"fallbacks' case": s.post(acme, "/responses", `{"model":"demo/a","Models":["openai/gpt-5"]}`),
 		"one elsewhere":   s.post(acme, "/responses", `{"model":"demo/a","models":["openai/gpt-5"]}`),
 		"named twice":     s.post(acme, "/responses", `{"model":"demo/a","model":"openai/e"}`),
 		"named nowhere":   s.post(acme, "/responses", `{"input":"x"}`),

@@ -190,10 +190,7 @@ func (h *reconciled) carried(user int) map[store.Digest]bool {
 func quoteOf(e *store.Exchange, r store.MessageRef) (q prompt.Quote, ok bool) {
 	m := openai.ParseMessage(e.Messages[r.N].JSON)
 	text := m.Text()
-	q = prompt.Quote{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Size: len(text), Speaker: strings.Clone(m.Get("name").Str), Time: e.SaidAt(r.N)}
-	if q.Speaker == "" {
-		q.Speaker = strings.Clone(m.Role)
-	}
+	q = prompt.Quote{Seq: r.Seq, N: r.N, From: r.From, To: r.To, Size: len(text), Role: strings.Clone(m.Role), Name: strings.Clone(m.Get("name").Str), Time: e.SaidAt(r.N)}
 	if q.To <= 0 || q.To > q.Size {
 		q.To = q.Size
 	}

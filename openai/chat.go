@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -94,7 +95,7 @@ func ParseChat(body []byte, opts ParseOptions) (*Chat, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkDuplicates(); err != nil {
+	if err := c.checkNames(); err != nil {
 		return nil, err
 	}
 	if c.Model == "" {
@@ -154,11 +155,13 @@ func offset(text, part string) int {
 }
 
 // known are the top-level fields that we read. A body that names one of them
-// twice could mean one thing to us and another to the router.
-var known = map[string]bool{
-	"model": true, "messages": true, "stream": true, "temperature": true, "top_p": true,
-	"max_tokens": true, "max_completion_tokens": true, "tools": true, "stream_options": true,
-	"sessionId": true, "saveToMemory": true, "useRAG": true, "ragQuery": true,
+// twice, or in another case, could mean one thing to us and another to the
+// router: JSON doesn't say which of two members counts, and a router in Go takes
+// a member for its field whatever the case.
+var known = [...]string{
+	"model", "models", "messages", "stream", "temperature", "top_p",
+	"max_tokens", "max_completion_tokens", "tools", "stream_options",
+	"sessionId", "saveToMemory", "useRAG", "ragQuery",
 }
 
 // extensionFields are removed before the request goes upstream.
@@ -166,15 +169,18 @@ var extensionFields = map[string]bool{
 	"sessionId": true, "saveToMemory": true, "useRAG": true, "ragQuery": true,
 }
 
-func (c *Chat) checkDuplicates() error {
-	for i, f := range c.fields {
-		if !known[f.name] {
-			continue
-		}
-		for _, g := range c.fields[:i] {
-			if g.name == f.name {
-				return Invalid(f.name, "The request body names '%s' more than once.", f.name)
-			}
+func (c *Chat) checkNames() error {
+	var seen [len(known)]bool
+	for _, f := range c.fields {
+		i := slices.IndexFunc(known[:], func(name string) bool { return strings.EqualFold(name, f.name) })
+		switch {
+		case i < 0 || known[i] != f.name && extensionFields[known[i]]: // no router reads ours
+		case known[i] != f.name:
+			return Invalid(f.name, "The request body names '%s': the parameter is '%s'.", f.name, known[i])
+		case seen[i]:
+			return Invalid(f.name, "The request body names '%s' more than once.", f.name)
+		default:
+			seen[i] = true
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -133,6 +134,21 @@ func TestParseChatRefuses(t *testing.T) {
 		{"two saveToMemorys", request(`"saveToMemory":true,"saveToMemory":true`), "saveToMemory"},
 		{"two useRAGs", request(`"useRAG":true,"useRAG":true`), "useRAG"},
 		{"two ragQuerys", request(`"ragQuery":"a","ragQuery":"a"`), "ragQuery"},
+		{"two lists of models", request(`"models":["a/b"],"models":["c/d"]`), "models"},
+		{"two stream_options", request(`"stream_options":null,"stream_options":null`), "stream_options"},
+		{"a model in capitals", request(`"MODEL":"c/d"`), "MODEL"},
+		{"messages in another case alone", `{"model":"a/b","Messages":[{"role":"user","content":"hi"}]}`, "Messages"},
+		{"messages in another case beside", request(`"Messages":[{"role":"user","content":"ho"}]`), "Messages"},
+		{"messages with a long s", request(`"me\u017fsages":[]`), "meſsages"},
+		{"a stream in another case", request(`"Stream":true`), "Stream"},
+		{"max_tokens in another case", request(`"Max_Tokens":1`), "Max_Tokens"},
+		{"tools in another case", request(`"Tools":[]`), "Tools"},
+		{"a role in another case beside", messages(`[{"role":"user","Role":"system","content":"hi"}]`), "messages[0].Role"},
+		{"a role in another case alone", messages(`[{"ROLE":"user","content":"hi"}]`), "messages[0].ROLE"},
+		{"a content in another case", messages(`[{"role":"user","content":"hi","Content":"ho"}]`), "messages[0].Content"},
+		{"two names", messages(`[{"role":"user","content":"hi","name":"a","name":"b"}]`), "messages[0].name"},
+		{"two lists of calls", messages(`[{"role":"assistant","tool_calls":[],"tool_calls":[]}]`), "messages[0].tool_calls"},
+		{"two ids of calls", messages(`[{"role":"tool","content":"x","tool_call_id":"a","tool_call_id":"b"}]`), "messages[0].tool_call_id"},
 		{"too many calls", messages(`[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[` + strings.Repeat(`{},`, openai.MaxCalls) + `{}]}]`), "messages[1].tool_calls"},
 		{"too many members", request(strings.Repeat(`"x":1,`, openai.MaxFields) + `"y":1`), ""},
 	} {
@@ -174,6 +190,25 @@ func TestParseChatAccepts(t *testing.T) {
 				t.Errorf("got %+v; want the defaults", c)
 			}
 		})
+	}
+}
+
+// A router may take a role for the one that it looks like.
+func TestRolesThatLookLikeSystem(t *testing.T) {
+	for role, system := range map[string]bool{
+		"system": true, "developer": true, " System": true, "SYSTEM": true, "Developer\t": true, "sy\u017ftem": true,
+		"\u200bsystem": true, "sys\u00adtem": true, "\u0000system": true, "system:": true,
+		"user": false, "assistant": false, "tool": false, "function": false, " User": false, "critic": false, "systems": false, "ecosystem": false, "-": false,
+	} {
+		quoted, _ := json.Marshal(role)
+		message := `{"role":` + string(quoted) + `,"content":"x"}`
+		c := parse(t, messages(`[`+message+`,{"role":"user","content":"hi"}]`))
+		if got := c.Messages[0].System(); got != system {
+			t.Errorf("%q: system %t", role, got)
+		}
+		if got := string(c.Upstream(openai.Edit{})); !strings.Contains(got, message) {
+			t.Errorf("%q: upstream goes %s", role, got)
+		}
 	}
 }
 

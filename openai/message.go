@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/tidwall/gjson"
 )
@@ -23,8 +25,21 @@ func ParseMessage(json []byte) Message {
 }
 
 // System reports whether the message instructs the model rather than speaks in
-// the conversation. Such messages are never saved.
-func (m *Message) System() bool { return m.Role == "system" || m.Role == "developer" }
+// the conversation. Such messages are never saved. Case and anything but letters
+// make no difference: a router may take " System" for the role that it looks like.
+func (m *Message) System() bool {
+	switch m.Role {
+	case "user", "assistant", "tool", "function":
+		return false
+	}
+	role := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) {
+			return r
+		}
+		return -1
+	}, m.Role)
+	return strings.EqualFold(role, "system") || strings.EqualFold(role, "developer")
+}
 
 // ToolResult reports whether the message answers a call of the assistant.
 func (m *Message) ToolResult() bool { return m.Role == "tool" || m.Role == "function" }
@@ -108,28 +123,37 @@ func readMessages(body []byte, v gjson.Result) ([]Message, error) {
 	return messages, nil
 }
 
-// read checks one message and takes from it what is needed later. A message
-// that names its role or content twice is refused: see known.
+// memberNames are the members of a message that we read. See known.
+var memberNames = [...]string{"role", "content", "name", "tool_calls", "tool_call_id", "function_call", "refusal"}
+
+// read checks one message and takes from it what is needed later. A message that
+// names a member twice, or in another case, is refused: see known.
 func (msg *Message) read(i int, m gjson.Result) error {
 	var role gjson.Result
+	var seen [len(memberNames)]bool
 	var err error
 	m.ForEach(func(key, value gjson.Result) bool {
-		switch key.String() {
-		case "role":
-			if role.Exists() {
-				err = Invalid(elementName(i, ".role"), "'%s' is given more than once.", elementName(i, ".role"))
-			}
-			role = value
-		case "content":
-			if msg.content.Exists() {
-				err = Invalid(elementName(i, ".content"), "'%s' is given more than once.", elementName(i, ".content"))
-			}
-			msg.content = value
-		case "tool_calls":
-			if !fewCalls(value) {
-				err = Invalid(elementName(i, ".tool_calls"), "Invalid '%s': more than %d calls.", elementName(i, ".tool_calls"), MaxCalls)
-			}
+		name := key.String()
+		k := slices.IndexFunc(memberNames[:], func(member string) bool { return strings.EqualFold(member, name) })
+		if k < 0 {
+			return true
 		}
+		switch {
+		case memberNames[k] != name:
+			full := elementName(i, "."+name)
+			err = Invalid(full, "'%s' is no member of a message: it is '%s'.", full, memberNames[k])
+		case seen[k]:
+			full := elementName(i, "."+name)
+			err = Invalid(full, "'%s' is given more than once.", full)
+		case name == "role":
+			role = value
+		case name == "content":
+			msg.content = value
+		case name == "tool_calls" && !fewCalls(value):
+			full := elementName(i, "."+name)
+			err = Invalid(full, "Invalid '%s': more than %d calls.", full, MaxCalls)
+		}
+		seen[k] = true
 		return err == nil
 	})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Chunk is a piece of a file that was found for the request.
@@ -122,13 +123,14 @@ func label(s string) string {
 
 // oneLine is a name on one line.
 func oneLine(s string) string {
+	const most = 200 // runes; a path longer than that says nothing more
+	s = s[:min(len(s), most*utf8.UTFMax+1)]
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
 			return ' '
 		}
 		return r
 	}, s)
-	const most = 200 // runes; a path longer than that says nothing more
 	if runes := []rune(s); len(runes) > most {
 		s = string(runes[:most]) + "…"
 	}

@@ -15,7 +15,8 @@ type Quote struct {
 	N        int   // its index there
 	From, To int   // the part of what it says, in bytes
 	Size     int   // of all that it says, in bytes
-	Speaker  string
+	Role     string
+	Name     string // of who said it, as the message gives it; empty: none
 	Time     time.Time
 	Text     string // the part
 	// Carried says that the request carries the message itself.
@@ -120,7 +121,7 @@ func (q *Quote) sameMessage(other *Quote) bool { return q.Seq == other.Seq && q.
 func renderQuotes(quotes []Quote) string {
 	mark := markerOf(func(write func(string)) {
 		for i := range quotes {
-			write(quotes[i].Speaker)
+			write(quotes[i].speaker())
 			write(quotes[i].part())
 		}
 	})
@@ -138,19 +139,28 @@ func renderQuotes(quotes []Quote) string {
 			b.WriteString(day.Format(layout))
 			told, speaker = day, ""
 		}
-		if m.Speaker == speaker {
+		if m.speaker() == speaker {
 			b.WriteString(" " + m.said() + "\n")
 			continue
 		}
 		b.WriteString(m.line())
-		speaker = m.Speaker
+		speaker = m.speaker()
 	}
 	b.WriteString("<<<end " + mark + ">>>\n\n")
 	return b.String()
 }
 
 // line quotes the message.
-func (q *Quote) line() string { return oneLine(q.Speaker) + ": " + q.said() + "\n" }
+func (q *Quote) line() string { return q.speaker() + ": " + q.said() + "\n" }
+
+// speaker is who said it: the role, and the name in quotes. A client can give its
+// users any name, one that looks like a role too.
+func (q *Quote) speaker() string {
+	if q.Name == "" {
+		return oneLine(q.Role)
+	}
+	return oneLine(q.Role) + " " + label(q.Name)
+}
 
 // said is what is quoted of the message, its further lines indented.
 func (q *Quote) said() string { return indent.Replace(strings.TrimSpace(q.part())) }
