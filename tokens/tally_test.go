@@ -107,3 +107,29 @@ func TestACacheKeepsNoEstimate(t *testing.T) {
 		t.Errorf("got %d, want %d", got, want)
 	}
 }
+
+// FuzzLongTexts repeats a text until its pieces are long.
+func FuzzLongTexts(f *testing.F) {
+	for _, text := range []string{"a", "A", " ", "\n ", "中", "\xff", "กข", "x1", "\xe4\xb8", "'s", "👨‍👩‍👧", "-="} {
+		f.Add(text, uint16(3*maxPart), uint16(100))
+	}
+	f.Fuzz(func(t *testing.T, text string, size, budget uint16) {
+		if text == "" {
+			return
+		}
+		long := strings.Repeat(text, int(size)/len(text)+1)
+		for _, e := range []*Encoding{O200K(), CL100K()} {
+			tally := e.NewTally()
+			n := tally.Count(long)
+			// An invalid byte counts as the three of U+FFFD.
+			if n < 1 || n > 3*len(long) || !tally.Exact() || n != e.Count(long) {
+				t.Fatalf("%s: %d tokens for %d bytes of %q, exact %t", e.Name(), n, len(long), text, tally.Exact())
+			}
+			checkCut(t, e, long, int(budget))
+			tally.merged, tally.made = maxMerged, maxMerged/3
+			if estimate := tally.Count(long); estimate < 1 || estimate > 3*len(long) {
+				t.Fatalf("%s: estimated %d tokens for %d bytes of %q", e.Name(), estimate, len(long), text)
+			}
+		}
+	})
+}
