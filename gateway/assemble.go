@@ -29,6 +29,9 @@ type assembled struct {
 // assemble has package prompt decide what goes into the prompt, and brings it what
 // that takes. via gives the way to the router, which most requests don't need.
 func (ca *chatAPI) assemble(ctx context.Context, via func() *upstream.Caller, st *Stats, req *request, l *loaded, h *reconciled) (*assembled, error) {
+	if err := ctx.Err(); err != nil { // nobody waits for what is counted here
+		return nil, err
+	}
 	p := &assembled{edit: req.edit()}
 	var rag openai.RAGMetadata
 	var search sync.WaitGroup
