@@ -44,6 +44,10 @@ type App struct {
 	MaxBody int64 `json:"max_body,omitempty"`
 	// The largest upload, in bytes. Default: 100 MiB.
 	MaxFile int64 `json:"max_file,omitempty"`
+	// How many bytes of requests and uploads may be in memory at once, of all
+	// tenants; one may have half. Default: what four of the largest take, 400 MiB,
+	// and 256 MiB at least.
+	MaxBodies int64 `json:"max_bodies,omitempty"`
 	// Whether models may be named without a provider. Default: false.
 	BareModels bool `json:"bare_models,omitempty"`
 	// The operator's key of the model router, best as {env.ROUTER_API_KEY}.
@@ -143,7 +147,7 @@ func (a *App) gatewayOptions() (o gateway.Options, err error) {
 	o = gateway.Options{
 		Plans:   make(map[string]gateway.Plan, len(a.Plans)),
 		Context: a.Context,
-		MaxBody: a.MaxBody, MaxFile: a.MaxFile, BareModels: a.BareModels,
+		MaxBody: a.MaxBody, MaxFile: a.MaxFile, MaxBodies: a.MaxBodies, BareModels: a.BareModels,
 		SessionFrom: a.SessionFrom, Origins: a.CORS,
 		Embedder: a.embedder, Sandbox: readers, Logger: a.logger,
 		RequestID: requestID, EscapedPath: escapedPath, Observe: logStats,

@@ -94,6 +94,7 @@ func parseApp(d *caddyfile.Dispenser, existing any) (any, error) {
 //		}
 //		max_body <size>
 //		max_file <size>
+//		max_bodies <size>
 //		bare_models
 //		router_key <key>
 //		session_from <source...>
@@ -129,6 +130,8 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			a.MaxBody, err = parseSize(d)
 		case "max_file":
 			a.MaxFile, err = parseSize(d)
+		case "max_bodies":
+			a.MaxBodies, err = parseSize(d)
 		case "cors":
 			if a.CORS = d.RemainingArgs(); len(a.CORS) == 0 {
 				err = d.ArgErr()

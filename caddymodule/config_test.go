@@ -146,6 +146,7 @@ func TestEveryOptionIsAccepted(t *testing.T) {
 			}
 			max_body 1MB
 			max_file 2MB
+			max_bodies 64MB
 			bare_models
 			router_key {env.BACKSTORY_TEST_UNSET}
 			session_from body:metadata.thread_id header:X-Thread

@@ -66,6 +66,7 @@ type options struct {
 	store    string // the store directive's arguments; default: a fresh file
 	app      string // more options of the app
 	site     string // more directives of the site
+	pauses   string // timeouts of the server; default: Caddy's
 	behind   string // what stands behind backstory; default: rewrite and reverse_proxy
 	keys     string // default: acme, beta and tiny
 	admin    string // the address of the admin API; default: none
@@ -103,6 +104,11 @@ func (s *site) load(o options) {
 		admin %s
 		persist_config off
 		auto_https off
+		servers {
+			timeouts {
+				%s
+			}
+		}
 		backstory {
 			store %s
 			%s
@@ -133,7 +139,7 @@ func (s *site) load(o options) {
 		handle_errors {
 			backstory_errors
 		}
-	}`, o.admin, o.store, o.keys, o.app, s.log, o.site, o.behind)
+	}`, o.admin, o.pauses, o.store, o.keys, o.app, s.log, o.site, o.behind)
 	s.run(config)
 }
 

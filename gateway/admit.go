@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/gateway/internal/admission"
@@ -37,7 +38,7 @@ func (g *Gateway) enter(w *replyWriter, who caller) error {
 
 // refuse is the error of a request for which there is no room.
 func (w *replyWriter) refuse(reason admission.Reason) error {
-	stats.Refusals.WithLabelValues(string(reason)).Inc()
+	overloads.WithLabelValues(string(reason)).Inc()
 	w.Header().Set("Retry-After", busyAfter)
 	switch reason {
 	case admission.OwnRequests:
@@ -78,3 +79,13 @@ func (s *Shared) loadState() string {
 	}
 	return partOK
 }
+
+var overloads = func() *prometheus.CounterVec {
+	c := stats.CounterVec("refusals_total",
+		"Requests that were refused at once because there was too much to do, by what was short; own_requests and own_bodies: the tenant had its share.",
+		"reason")
+	for _, reason := range admission.Reasons {
+		c.WithLabelValues(string(reason))
+	}
+	return c
+}()

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -118,4 +119,21 @@ func TestSmallRequestsNeedNoRoomAmongTheLargeOnes(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{upstream: newFake(t).URL, adjust: func(o *gateway.Options) { o.MaxBody, o.MaxFile, o.MaxBodies = 1<<10, 1<<10, 1<<10 }})
 	s.chat(acme, strings.Repeat("x", 900), "")
+}
+
+func TestAnUploadInChunksKeepsItsConnection(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{upstream: newFake(t).URL})
+	const form = "--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nassistants\r\n" +
+		"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\nhello\r\n--x--\r\n"
+	reused := false
+	for range 2 {
+		r := s.request("POST", "/files", acme, strings.NewReader(form), "Content-Type", "multipart/form-data; boundary=x")
+		r.ContentLength = -1
+		trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }}
+		s.ok(s.do(r.WithContext(httptrace.WithClientTrace(r.Context(), trace))))
+	}
+	if !reused {
+		t.Error("the second upload had to connect again")
+	}
 }

@@ -17,9 +17,16 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// saveTimeout is how long a save may take before the journal takes over, or the
-// client is told that the exchange wasn't kept.
-const saveTimeout = 2 * time.Second
+const (
+	// saveTimeout is how long a save may take before the journal takes over.
+	saveTimeout = 2 * time.Second
+	// lastSaveTimeout is how long it may take where there is no journal, before the
+	// client is told that the exchange wasn't kept: it has been paid for, and what
+	// the client waits for is no more than the end of its reply. No more is let in
+	// while writes wait for long, so that a store that is merely busy is done
+	// sooner.
+	lastSaveTimeout = 10 * time.Second
+)
 
 // errTooLarge says that a reply was too large to be kept.
 var errTooLarge = errors.New("the reply was too large to be kept")

@@ -34,6 +34,8 @@ type flaky struct {
 	deleteFirst atomic.Bool
 	// backlog is how long its oldest write has waited, it says.
 	backlog atomic.Int64
+	// saveTime is how long the last save might have taken, when it began.
+	saveTime atomic.Int64
 }
 
 var errDown = errors.New("the disk is on fire")
@@ -127,6 +129,9 @@ func (f *flaky) Import(ctx context.Context, i store.Import) ([]int64, error) {
 }
 
 func (f *flaky) Append(ctx context.Context, a store.Append) (int64, error) {
+	if end, ok := ctx.Deadline(); ok {
+		f.saveTime.Store(int64(time.Until(end)))
+	}
 	switch {
 	case f.failAppend.Load():
 		return 0, errDown

@@ -43,8 +43,8 @@ type Options struct {
 	// MaxFile is the largest upload, in bytes. Default: 100 MiB.
 	MaxFile int64
 	// MaxBodies is how many bytes of requests and uploads may be in memory at
-	// once, of all tenants; one may have half. Default: 512 MiB, or what four of
-	// the largest take where that is more.
+	// once, of all tenants; one may have half. Default: what four of the largest
+	// take, 400 MiB, and 256 MiB at least.
 	MaxBodies int64
 	// UploadWait is how long the reply to an upload waits for the file to be
 	// searchable. Default: 25 s.
@@ -126,7 +126,7 @@ type Gateway struct {
 const (
 	defaultMaxBody    = 64 << 20
 	defaultMaxFile    = 100 << 20
-	defaultMaxBodies  = 512 << 20
+	leastMaxBodies    = 256 << 20
 	defaultUploadWait = 25 * time.Second
 )
 
@@ -146,7 +146,7 @@ func New(o Options) (*Gateway, error) {
 		o.MaxFile = defaultMaxFile
 	}
 	if o.MaxBodies == 0 {
-		o.MaxBodies = max(defaultMaxBodies, 4*max(o.MaxBody, o.MaxFile))
+		o.MaxBodies = max(leastMaxBodies, 4*max(o.MaxBody, o.MaxFile))
 	}
 	if o.MaxBodies < max(o.MaxBody, o.MaxFile) {
 		return nil, fmt.Errorf("max_bodies must be at least max_body and max_file")

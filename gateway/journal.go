@@ -87,9 +87,13 @@ func (s *Shared) keep(ctx context.Context, e journal.Entry) error {
 }
 
 // append gives an exchange to the store, behind what the journal has of its
-// session. They may take saveTimeout for it.
+// session.
 func (s *Shared) append(ctx context.Context, e journal.Entry) error {
-	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	timeout := saveTimeout
+	if s.journal == nil {
+		timeout = lastSaveTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if err := s.catchUp(ctx, e.Scope, e.Session); err != nil {
 		return err

@@ -18,7 +18,7 @@ type Stats = stats.Request
 // RegisterMetrics shows the metrics in a registry. They are those of the process:
 // every registry shows the same.
 func RegisterMetrics(registry prometheus.Registerer) error {
-	return stats.Register(registry, factors{}, journalEvents, journalDepth)
+	return stats.Register(registry, factors{}, overloads, journalEvents, journalDepth)
 }
 
 // observe tells of a request whose reply has ended: to the metrics, the access

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -57,4 +58,21 @@ func TestOneTenantsFloodDoesNotPushAnotherOut(t *testing.T) {
 		t.Errorf("the one who floods: status %d: %s", r.status, r.body)
 	}
 	s.chat(beta, "hi", "")
+}
+
+// What the model was paid for isn't given up for a few seconds that the client
+// would have waited.
+func TestASaveIsGivenUpSoonOnlyWhereTheJournalTakesOver(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		journal  string
+		from, to time.Duration
+	}{{"", 5 * time.Second, 10 * time.Second}, {filepath.Join(t.TempDir(), "j.db"), time.Second, 2 * time.Second}} {
+		db := newFlaky(t)
+		s := start(t, options{upstream: newFake(t).URL, store: db.open, journal: c.journal})
+		s.chat(acme, "hi", `"sessionId":"s"`)
+		if took := time.Duration(db.saveTime.Load()); took < c.from || took > c.to {
+			t.Errorf("with journal %q a save may take %v", c.journal, took)
+		}
+	}
 }

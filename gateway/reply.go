@@ -26,7 +26,6 @@ type replyWriter struct {
 	replaced    bool // the router's body isn't for the client
 	status      int
 	stats       Stats
-	stall       stall
 	match       match  // of the request, in the routes
 	cors        *cors  // nil: nothing is said of origins
 	origin      string // of the app in the browser
@@ -108,23 +107,7 @@ func (w *replyWriter) Write(p []byte) (int, error) {
 	if !w.wroteHeader {
 		w.WriteHeader(http.StatusOK)
 	}
-	written := 0
-	for {
-		piece := p[written:min(len(p), written+writePiece)]
-		w.stall.begin()
-		n, err := w.Writer.Write(piece)
-		w.stall.end()
-		if written += n; err != nil || written == len(p) {
-			return written, err
-		}
-	}
-}
-
-// FlushError sends what was written to the client.
-func (w *replyWriter) FlushError() error {
-	w.stall.begin()
-	defer w.stall.end()
-	return http.NewResponseController(&w.Writer).Flush()
+	return w.Writer.Write(p)
 }
 
 // ReadFrom implements io.ReaderFrom, so that the server can hand a file or a
@@ -157,6 +140,4 @@ func writeError(w http.ResponseWriter, e *openai.Error) {
 var (
 	_ http.ResponseWriter = (*replyWriter)(nil)
 	_ io.ReaderFrom       = (*replyWriter)(nil)
-
-	_ interface{ FlushError() error } = (*replyWriter)(nil)
 )

@@ -20,10 +20,8 @@ import (
 func (g *Gateway) Serve(w http.ResponseWriter, r *http.Request, router http.Handler) {
 	rw := g.newReplyWriter(w, r)
 	rw.cors = g.cors
-	rw.stall.watch(w, writePause)
-	defer rw.stall.stop()
-	defer body.Guard(w, r).Release(w) // last: it may end the request's context
-	defer g.observe(rw, r)            // panics pass through here
+	defer body.Guard(r).Release(w) // last: it may end the request's context
+	defer g.observe(rw, r)         // panics pass through here
 	err := g.serve(rw, r, router)
 	if err != nil {
 		g.fail(rw, r, err)

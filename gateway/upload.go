@@ -267,6 +267,7 @@ func (fa *filesAPI) readForm(w http.ResponseWriter, r *http.Request, maxFile int
 	for {
 		p, err := parts.NextPart()
 		if errors.Is(err, io.EOF) {
+			_, _ = r.Body.Read(make([]byte, 1)) // the end of a body in chunks, or the connection is closed
 			return in, in.check()
 		}
 		if err != nil {

@@ -36,8 +36,8 @@ const (
 	fewPerProcessor = 16
 
 	// backlogSoft is how long the oldest write may have waited: ten slow commits,
-	// and an eighth of the time after which a save is given up. From backlogHard on
-	// nothing is let in.
+	// and an eighth of the time after which the first saves are given up. From
+	// backlogHard on nothing is let in.
 	backlogSoft = 250 * time.Millisecond
 	backlogHard = 4 * backlogSoft
 )

@@ -35,8 +35,8 @@ const (
 	// waitSoft is how long what could run may wait: a chat does so some ten times
 	// on its way, and the unlucky one three times as long. From waitHard on nothing
 	// is let in.
-	waitSoft = 5 * time.Millisecond
-	waitHard = 8 * waitSoft
+	waitSoft = 10 * time.Millisecond
+	waitHard = 6 * waitSoft
 	// Each time that it waits longer, a fifth less is let in, and each time that
 	// it doesn't, a fiftieth more: what fits is found within half a second, and
 	// little is let in beyond it.

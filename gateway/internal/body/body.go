@@ -1,5 +1,5 @@
 // Package body reads the bodies of clients' requests, and keeps others from doing
-// so longer than they may, and clients from sending them forever.
+// so longer than they may.
 package body
 
 import (

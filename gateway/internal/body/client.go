@@ -22,75 +22,34 @@ import (
 // of it.
 type Client struct {
 	body    io.Reader
-	length  int64 // as promised; -1: nothing is
-	control *http.ResponseController
-	pause   time.Duration
-	began   time.Time
-
+	length  int64      // as promised; -1: nothing is
 	reading sync.Mutex // held by the Read in flight
 	ended   atomic.Bool
 	arrived int64 // under reading
 	whole   bool  // under reading
 }
 
-const (
-	// longestPause is how long nothing of a body may arrive: longer than a phone
-	// takes to find its network again.
-	longestPause = 30 * time.Second
-	// slowest is how much of it has to arrive each second, on the mean, in bytes: a
-	// tenth of what the slowest of mobile networks carries. It is asked for once a
-	// body has taken grace.
-	slowest = 1 << 10
-	grace   = time.Minute
-)
-
 // Guard puts a Client in the place of a request's body, where it has one; else it
 // returns nil, of which Release does nothing.
-func Guard(w http.ResponseWriter, r *http.Request) *Client {
+func Guard(r *http.Request) *Client {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	b := &Client{
-		body: r.Body, length: r.ContentLength, control: http.NewResponseController(w),
-		pause: longestPause, began: time.Now(),
-	}
+	b := &Client{body: r.Body, length: r.ContentLength}
 	r.Body = b
 	return b
 }
 
-// Read reads what has arrived. It fails with os.ErrDeadlineExceeded where nothing
-// does for long, or too little.
 func (b *Client) Read(p []byte) (int, error) {
 	b.reading.Lock()
 	defer b.reading.Unlock()
 	if b.ended.Load() {
 		return 0, http.ErrBodyReadAfterClose
 	}
-	b.setDeadline(b.deadline(time.Now()))
 	n, err := b.body.Read(p)
 	b.arrived += int64(n)
-	if b.whole = errors.Is(err, io.EOF) || b.arrived == b.length; b.whole {
-		// What the server reads from here on, it reads to see whether the client
-		// is still there, and the model may take its time.
-		b.setDeadline(time.Time{})
-	}
+	b.whole = errors.Is(err, io.EOF) || b.arrived == b.length
 	return n, err
-}
-
-// deadline is when the next bytes have to be there.
-func (b *Client) deadline(now time.Time) time.Time {
-	next, last := now.Add(b.pause), b.began.Add(grace+time.Duration(b.arrived/slowest)*time.Second)
-	if last.Before(next) {
-		return last
-	}
-	return next
-}
-
-// setDeadline sets that of the next Read, where the server can do so.
-func (b *Client) setDeadline(at time.Time) {
-	if b.control != nil {
-		_ = b.control.SetReadDeadline(at)
-	}
 }
 
 // Close doesn't wait for a Read in flight: a client that is silent would keep the

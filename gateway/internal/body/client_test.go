@@ -146,3 +146,25 @@ func TestABodyInFlightIsReadToTheEndOfThatRead(t *testing.T) {
 		t.Errorf("read %q in %d reads", s, watched.ended.Load())
 	}
 }
+
+// Who sends more than anybody reads still gets the reply.
+func TestAClientThatIsStillSendingGetsTheReply(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer Guard(r).Release(w)
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(s.Close)
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n", 64<<20)
+	_, _ = conn.Write(make([]byte, 1<<20)) // as one that writes first and reads then
+	reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || reply.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("got %v, %v", reply, err)
+	}
+}

@@ -38,8 +38,6 @@ var (
 	storeErrors = CounterVec("store_errors_total",
 		"Failures of the store, by what came of them: a request refused with 503, or an exchange that was not saved.",
 		"effect")
-	Refusals = CounterVec("refusals_total",
-		"Requests that were refused because there was too much to do, by what there was too little of.", "reason")
 	DegradedSearches = CounterVec("degraded_searches_total",
 		"Searches of files, and of sessions, of which a part failed while the rest answered.", "part")
 	EstimateRatio = prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -61,7 +59,7 @@ func CounterVec(name, help string, labels ...string) *prometheus.CounterVec {
 func Register(registry prometheus.Registerer, more ...prometheus.Collector) error {
 	for _, c := range append([]prometheus.Collector{
 		requestsTotal, stageSeconds, addedTokens, billedTokens, includedMessages, includedChunks,
-		truncatedPrompts, cacheLookups, storeErrors, Refusals, DegradedSearches, EstimateRatio,
+		truncatedPrompts, cacheLookups, storeErrors, DegradedSearches, EstimateRatio,
 	}, more...) {
 		var twice prometheus.AlreadyRegisteredError
 		if err := registry.Register(c); err != nil && !errors.As(err, &twice) {
