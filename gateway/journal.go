@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -55,13 +56,19 @@ func (n *journalNotes) take(e journal.Event) {
 	switch {
 	case e.What == journal.SetAside:
 		n.logger().Error("an exchange can't be saved; it stays in the journal's file, and isn't tried again", zap.Error(e.Err))
+	case e.What == journal.Newer:
+		n.logger().Error("an exchange stays in the journal", zap.Error(e.Err))
 	case e.What == journal.Journaled && e.Depth == 1:
 		n.logger().Warn("the store can't take exchanges; the journal keeps them until it is back")
 	}
-	if e.What != journal.Journaled && e.Depth == 0 {
+	if e.What != journal.Journaled && e.What != journal.Newer && e.Depth == 0 {
 		n.logger().Info("the journal is empty again")
 	}
 }
+
+// journalTimeout is how long an exchange may wait for its turn to be written to the
+// journal: with too little CPU that is long, and there is no other place for it.
+const journalTimeout = 30 * time.Second
 
 // keep saves an exchange: in the store, or where that can't take it now, in the
 // journal.
@@ -72,12 +79,15 @@ func (s *Shared) keep(ctx context.Context, e journal.Entry) error {
 	}
 	if err == nil {
 		s.journal.Saved()
+		s.losses.end()
 		return nil
 	}
 	e.Saved = errors.Is(err, store.ErrUnconfirmed)
 	if unjournaled := s.addToJournal(ctx, e); unjournaled != nil {
+		s.losses.begin()
 		return errors.Join(err, unjournaled)
 	}
+	s.losses.end()
 	level := zap.DebugLevel
 	if s.journal.Depth() == 1 { // the first says why; the others would say the same
 		level = zap.WarnLevel
@@ -102,7 +112,7 @@ func (s *Shared) append(ctx context.Context, e journal.Entry) error {
 }
 
 func (s *Shared) addToJournal(ctx context.Context, e journal.Entry) error {
-	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
 	defer cancel()
 	return s.journal.Add(ctx, e)
 }
@@ -133,9 +143,9 @@ func (s *Shared) DropJournaled(ctx context.Context, scope store.Scope, session s
 var (
 	journalEvents = func() *prometheus.CounterVec {
 		c := stats.CounterVec("journal_exchanges_total",
-			"What became of exchanges that the store couldn't take: journaled, then replayed, void (the session was deleted) or set_aside (they can't be saved).",
+			"What became of exchanges that the store couldn't take: journaled, then replayed, void (the session was deleted), set_aside (they can't be saved) or newer (they wait for the newer version that wrote them).",
 			"event")
-		for _, w := range []journal.What{journal.Journaled, journal.Replayed, journal.Void, journal.SetAside} {
+		for _, w := range []journal.What{journal.Journaled, journal.Replayed, journal.Void, journal.SetAside, journal.Newer} {
 			c.WithLabelValues(w.String())
 		}
 		return c

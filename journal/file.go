@@ -21,6 +21,10 @@ const applicationID = 0x42736a6c
 
 // schema is what a new file is given. Entries are of a store, by the digest of
 // its location, and of a process, by the number of the lock that it holds.
+//
+// Records of version 2 stand under a location of their own. A process of an older
+// version, which takes over what dead ones have left, doesn't see them: it would set
+// aside for good what it can't read.
 const schema = `
 CREATE TABLE entries (
 	id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -43,9 +47,11 @@ const busyTimeout = 2 * time.Second
 type file struct {
 	db       *sql.DB
 	path     string
-	location string
+	location string // of the locks, and of entries of version 1
+	entries  string // the location of the other entries
 	slot     int
 	lock     *lock
+	adds     adds
 }
 
 // row is an entry in the file.
@@ -65,6 +71,7 @@ func openFile(ctx context.Context, path, location string) (_ *file, err error) {
 	}
 	sum := sha256.Sum256([]byte(location))
 	f := &file{path: path, location: hex.EncodeToString(sum[:8])}
+	f.entries = f.location + "-2"
 	// One connection: what is written here is rare.
 	if f.db, err = openDB(path, busyTimeout, "journal_mode(WAL)", "synchronous(FULL)", "secure_delete(1)"); err != nil {
 		return nil, err
@@ -151,27 +158,13 @@ func (f *file) close() error {
 	return errors.Join(err, f.db.Close())
 }
 
-// add writes an entry, and waits until it is on the disk. Its turn to write may be
-// cut short by the context, and the writing not: what became of it would be
-// unknown.
-func (f *file) add(ctx context.Context, n name, now time.Time, record []byte) error {
-	c, err := f.db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	_, err = c.ExecContext(context.WithoutCancel(ctx), `INSERT INTO entries (location, slot, tenant, session, added, record) VALUES (?, ?, ?, ?, ?, ?)`,
-		f.location, f.slot, n.scope.Tenant, []byte(n.session), now.UnixMilli(), record)
-	return err
-}
-
 // next is the entry of a session that has waited longest, of those that follow
 // the one with the id after.
 func (f *file) next(ctx context.Context, n name, after int64) (r row, ok bool, err error) {
 	var added int64
 	err = f.db.QueryRowContext(ctx, `SELECT id, added, record FROM entries
-		WHERE location = ? AND slot = ? AND tenant = ? AND session = ? AND id > ? AND aside = 0 ORDER BY id LIMIT 1`,
-		f.location, f.slot, n.scope.Tenant, []byte(n.session), after).Scan(&r.id, &added, &r.record)
+		WHERE location IN (?, ?) AND slot = ? AND tenant = ? AND session = ? AND id > ? AND aside = 0 ORDER BY id LIMIT 1`,
+		f.location, f.entries, f.slot, n.scope.Tenant, []byte(n.session), after).Scan(&r.id, &added, &r.record)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, false, nil
 	}
@@ -209,8 +202,8 @@ func (f *file) tidy(ctx context.Context) {
 // count: the store voids it. It returns the session of each entry that waited.
 func (f *file) drop(ctx context.Context, n name) (dropped []name, err error) {
 	rows, err := f.db.QueryContext(ctx, `DELETE FROM entries
-		WHERE location = ?1 AND tenant = ?2 AND (?3 = x'' OR session = ?3) AND (slot = ?4 OR aside = 1)
-		RETURNING session, aside = 0`, f.location, n.scope.Tenant, []byte(n.session), f.slot)
+		WHERE location IN (?5, ?1) AND tenant = ?2 AND (?3 = x'' OR session = ?3) AND (slot = ?4 OR aside = 1)
+		RETURNING session, aside = 0`, f.entries, n.scope.Tenant, []byte(n.session), f.slot, f.location)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ type Event struct {
 	What What
 	// Depth is how many exchanges wait after it: each change of it is told once.
 	Depth int
-	// Err is why an exchange was set aside.
+	// Err is why an exchange was set aside, or stays.
 	Err error
 }
 
@@ -90,10 +90,14 @@ const (
 	// SetAside exchanges can't be saved. They stay in the file, and are not
 	// tried again.
 	SetAside
+	// Newer exchanges were written by a newer version. They wait for it.
+	Newer
 )
 
 // String names it as metrics do.
-func (w What) String() string { return [...]string{"journaled", "replayed", "void", "set_aside"}[w] }
+func (w What) String() string {
+	return [...]string{"journaled", "replayed", "void", "set_aside", "newer"}[w]
+}
 
 // Journal holds exchanges until the store takes them. It is safe for concurrent
 // use.
@@ -127,7 +131,8 @@ type queue struct {
 	// What follows is guarded by replaying.
 
 	// visible is the last entry that stays though it is settled: the store has
-	// it and hasn't confirmed it, or the file can't be written. Who reads the
+	// it and hasn't confirmed it, or the file can't be written, or it is of a newer
+	// version. Who reads the
 	// session need not wait for it.
 	visible int64
 	// Of the exchange that failed last:

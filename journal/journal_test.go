@@ -3,6 +3,7 @@ package journal_test
 import (
 	"context"
 	"database/sql"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -404,7 +405,7 @@ func TestNothingIsLeftOfWhatIsGone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(string(b), "top secret") {
+			if strings.Contains(string(b), base64.StdEncoding.EncodeToString([]byte("top secret"))) {
 				return true
 			}
 		}
@@ -525,7 +526,7 @@ func TestACorruptEntryBlocksNothing(t *testing.T) {
 	add(t, j, entry("s", "1"), entry("s", "2"))
 	_ = j.Close()
 	db := raw(t, path)
-	if _, err := db.Exec(`UPDATE entries SET record = x'00ff' WHERE id = 1`); err != nil {
+	if _, err := db.Exec(`UPDATE entries SET record = x'0002ff' WHERE id = 1`); err != nil {
 		t.Fatal(err)
 	}
 	_ = db.Close()
@@ -538,6 +539,74 @@ func TestACorruptEntryBlocksNothing(t *testing.T) {
 	}
 	if j = open(t, path, &fake{down: true}, nil); j.Depth() != 0 {
 		t.Error("what was set aside waits again")
+	}
+}
+
+// As after an upgrade that was taken back.
+func TestAnEntryOfANewerVersionIsKeptForIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	j := open(t, path, &fake{down: true}, nil)
+	add(t, j, entry("s", "1"), entry("s", "2"), entry("t", "3"))
+	_ = j.Close()
+	change := func(query string) {
+		t.Helper()
+		db := raw(t, path)
+		defer db.Close()
+		if _, err := db.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(`UPDATE entries SET record = CAST(x'0003' || substr(record, 3) AS BLOB) WHERE id = 1`)
+	s, c := &fake{}, &clock{now: time.Now()}
+	j = open(t, path, s, c)
+	eventually(t, "the rest is replayed", func() bool { return s.saved() == "s/2 t/3" && j.Depth() == 1 })
+	if err := j.Replay(t.Context(), store.Scope{Tenant: "acme"}, "s"); err != nil {
+		t.Errorf("who reads the session: %v", err)
+	}
+	c.pass(30 * 24 * time.Hour)
+	n := s.tried()
+	add(t, j, entry("s", "4"))
+	eventually(t, "what comes behind it is replayed", func() bool { return s.tried() > n && j.Depth() == 1 })
+	if c.told("set_aside 0") || c.told("set_aside 1") || c.told("set_aside 2") || !c.told("newer 1") && !c.told("newer 2") && !c.told("newer 3") {
+		t.Errorf("told: %q", c.events)
+	}
+	_ = j.Close()
+	change(`UPDATE entries SET record = CAST(x'0002' || substr(record, 3) AS BLOB), added = added + 30 * 24 * 3600 * 1000`)
+	s = &fake{}
+	j = open(t, path, s, c)
+	eventually(t, "the newer version replays it", func() bool { return s.saved() == "s/1" && j.Depth() == 0 })
+}
+
+// The file was written by the version before records had a form of their own, which
+// was stopped while its store was down.
+func TestAJournalOfAnOlderVersionIsReplayed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "j.db")
+	b, err := os.ReadFile("testdata/journal-1.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	written := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	s, c := &fake{down: true}, &clock{now: written.Add(time.Hour)}
+	j := open(t, path, s, c)
+	if j.Depth() != 3 || !j.Holds(store.Scope{Tenant: "acme"}, "s") {
+		t.Errorf("%d wait, want 3", j.Depth())
+	}
+	add(t, j, entry("s", "new"))
+	s.set(func() { s.down = false })
+	eventually(t, "all is replayed", func() bool { return j.Depth() == 0 })
+	got := strings.Fields(s.saved())
+	slices.Sort(got)
+	if want := []string{"s/e1", "s/e2", "s/new", "t/e3"}; !slices.Equal(got, want) {
+		t.Errorf("the store has %q, want %q", got, want)
+	}
+	if all := without(s.saved(), "t/e3"); all != "s/e1 s/e2 s/new" {
+		t.Errorf("the session's order is %q", all)
+	}
+	if c.told("set_aside 0") {
+		t.Errorf("told: %q", c.events)
 	}
 }
 

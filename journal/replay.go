@@ -144,6 +144,12 @@ func (j *Journal) replay(ctx context.Context, q *queue, reader bool) error {
 // wait for that.
 func (j *Journal) settle(ctx context.Context, q *queue, r *row, reader bool) (settled bool, err error) {
 	e, err := decode(r.record)
+	if errors.Is(err, errNewer) { // it waits for one who can read it; nobody else does
+		if r.id > q.visible {
+			j.opts.Notify(Event{What: Newer, Depth: j.Depth(), Err: err})
+		}
+		return true, err
+	}
 	if err == nil && j.opts.Now().Sub(r.added) > maxAge {
 		err = errTooOld
 	}

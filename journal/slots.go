@@ -41,11 +41,16 @@ func acquire(ctx context.Context, path string) (_ *lock, err error) {
 		return l, nil
 	}
 	closed := l.release()
-	var e *sqlite.Error
-	if errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY {
+	if isBusy(err) {
 		return nil, closed
 	}
 	return nil, errors.Join(err, closed)
+}
+
+// isBusy reports whether an error is that another process keeps the file locked.
+func isBusy(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
 func (l *lock) release() error {
@@ -58,7 +63,7 @@ func (l *lock) release() error {
 
 // own tells of the entries that wait in our slot, from an earlier process.
 func (f *file) own(ctx context.Context, count func(name) int) error {
-	rows, err := f.db.QueryContext(ctx, `SELECT tenant, session FROM entries WHERE location = ? AND slot = ? AND aside = 0`, f.location, f.slot)
+	rows, err := f.db.QueryContext(ctx, `SELECT tenant, session FROM entries WHERE location IN (?, ?) AND slot = ? AND aside = 0`, f.location, f.entries, f.slot)
 	if err != nil {
 		return err
 	}
@@ -69,7 +74,7 @@ func (f *file) own(ctx context.Context, count func(name) int) error {
 // take makes the waiting entries of dead processes ours. Each one is counted
 // before anyone can see it here; where it can't be taken, that is undone.
 func (f *file) take(ctx context.Context, count, undo func(name) int) error {
-	rows, err := f.db.QueryContext(ctx, `SELECT DISTINCT slot FROM entries WHERE location = ? AND slot <> ? AND aside = 0`, f.location, f.slot)
+	rows, err := f.db.QueryContext(ctx, `SELECT DISTINCT slot FROM entries WHERE location IN (?, ?) AND slot <> ? AND aside = 0`, f.location, f.entries, f.slot)
 	if err != nil {
 		return err
 	}
@@ -114,8 +119,8 @@ func (f *file) takeSlot(ctx context.Context, slot int, count, undo func(name) in
 			}
 		}
 	}()
-	rows, err := tx.QueryContext(ctx, `UPDATE entries SET slot = ? WHERE location = ? AND slot = ? AND aside = 0 RETURNING tenant, session`,
-		f.slot, f.location, slot)
+	rows, err := tx.QueryContext(ctx, `UPDATE entries SET slot = ? WHERE location IN (?, ?) AND slot = ? AND aside = 0 RETURNING tenant, session`,
+		f.slot, f.location, f.entries, slot)
 	if err != nil {
 		return err
 	}
