@@ -167,6 +167,7 @@ func (a *App) gatewayOptions() (o gateway.Options, err error) {
 func (a *App) Start() error {
 	err := a.start()
 	a.gateway.Start(a.shared, err)
+	warnOfSharedPorts()
 	return err
 }
 

@@ -68,13 +68,22 @@ func (*SQLite) Local() {}
 
 // Open opens the file, and creates it if need be.
 func (s *SQLite) Open(ctx context.Context, _ embed.Embedder) (store.Store, error) {
-	return sqlite.Open(ctx, s.path(), sqlite.Options{Synchronous: s.level(), Unwritable: logUnwritable})
+	db, err := sqlite.Open(ctx, s.path(), sqlite.Options{Synchronous: s.level(), Unwritable: logUnwritable})
+	if err != nil {
+		return nil, err
+	}
+	if db.OpenElsewhere() {
+		storeLogger().Warn("another process has this database open: each allows a tenant its full request rate; run one, or use Redis for several", zap.String("path", s.path()))
+	}
+	return db, nil
 }
+
+func storeLogger() *zap.Logger { return caddy.Log().Named("backstory.store") }
 
 // logUnwritable tells the operator, by the process's own log: the store outlives
 // configurations.
 func logUnwritable(why error) {
-	logger := caddy.Log().Named("backstory.store")
+	logger := storeLogger()
 	if why == nil {
 		logger.Info("the store can be written again")
 		return

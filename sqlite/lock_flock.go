@@ -3,7 +3,9 @@
 package sqlite
 
 import (
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 )
@@ -17,6 +19,23 @@ import (
 // SQLite holds there.
 type fileLock struct{ f *os.File }
 
+// process names this process in the lock file: ids of processes repeat where each
+// container counts its own.
+var process = fmt.Sprint(os.Getpid(), "-", rand.Text())
+
+// elsewhere reports whether it is another process that came first.
+func (l *fileLock) elsewhere() bool {
+	name := make([]byte, 64)
+	n, _ := l.f.ReadAt(name, 0) // at the end of the file that is an error, too
+	return string(name[:n]) != process
+}
+
+// sign says who came first. It is for a warning only: that it may fail is no matter.
+func (l *fileLock) sign() {
+	_ = l.f.Truncate(0)
+	_, _ = l.f.WriteAt([]byte(process), 0)
+}
+
 // acquire takes the lock, alone if nobody else has it.
 func acquire(path string) (l *fileLock, alone bool, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -25,7 +44,9 @@ func acquire(path string) (l *fileLock, alone bool, err error) {
 	}
 	l = &fileLock{f}
 	err = l.flock(syscall.LOCK_EX | syscall.LOCK_NB)
-	alone = err == nil
+	if alone = err == nil; alone {
+		l.sign()
+	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = l.share()
 	}

@@ -69,7 +69,7 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{now: o.Now, rates: newRates(o.Now), lock: lock, deleted: make(chan struct{}, 1)}
+	s := &Store{now: o.Now, rates: newRates(o.Now), lock: lock, elsewhere: !alone && lock.elsewhere(), deleted: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {

@@ -218,3 +218,12 @@ func TestAFileOfBeforeExchangesHadParentsOpens(t *testing.T) {
 	}
 	sound(t, s)
 }
+
+func TestAFileThatThisProcessHasOpenIsNotOpenElsewhere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	for range 2 { // as over a reload
+		if openAt(t, path, Options{}).OpenElsewhere() {
+			t.Error("this process took itself for another")
+		}
+	}
+}

@@ -57,6 +57,7 @@ type Store struct {
 	readers   *pool
 	searchers *pool
 	lock      *fileLock
+	elsewhere bool // it was open in another process
 
 	tenants sync.Map // name to id of tenants known to be in the file
 
@@ -81,6 +82,10 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	return s.writer.disk.state()
 }
+
+// OpenElsewhere reports whether another process had the file open when this one
+// opened it. Nothing is lost by that; but each counts request rates by itself.
+func (s *Store) OpenElsewhere() bool { return s.elsewhere }
 
 // Close waits for writes under way and closes the file. Removals under way stop
 // at their next step, and go on when the file is opened again.
