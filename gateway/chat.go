@@ -171,6 +171,11 @@ func (ca *chatAPI) load(ctx context.Context, w *replyWriter, req *request) (*loa
 	if req.preview {
 		return l, nil
 	}
+	if l.asked.Saves {
+		if err := ca.shared.keeps(ctx); err != nil && !ca.shared.losses.trial() {
+			return nil, &unavailable{err}
+		}
+	}
 	return l, w.checkAllowance(&req.caller.plan, l.Used)
 }
 

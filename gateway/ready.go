@@ -131,6 +131,9 @@ func (g *Gateway) Ready(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	index, err := g.readiness.check(r.Context(), g.shared.abilities)
+	if err == nil {
+		err = g.shared.keeps(r.Context())
+	}
 	if err != nil {
 		writeError(w, notReady(err))
 		return

@@ -25,7 +25,8 @@ var opened sync.Map // of *Shared
 type Shared struct {
 	abilities
 	logger      func() *zap.Logger
-	journal     *journal.Journal       // nil: none
+	journal     *journal.Journal // nil: none
+	losses      losses
 	calibration *calibrate.Calibration // of the models that it was used with
 
 	load    *admission.Gate
