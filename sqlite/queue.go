@@ -18,7 +18,7 @@ const (
 	// stepTime is how long a step of an upload, an import or a removal takes of
 	// the writer: what a save may have to wait for it. It is some times what a
 	// commit costs, so that steps aren't mostly commits.
-	stepTime = 10 * time.Millisecond
+	stepTime = 5 * time.Millisecond
 	// starved is how long the next step waits where saves never let up. An upload
 	// then goes on with a fifth of the writer.
 	starved = 4 * stepTime

@@ -45,7 +45,7 @@ func FuzzRead(f *testing.F) {
 				r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(packed)), -1
 			}
 			r.Header.Set("Content-Encoding", coding)
-			got, err := body.Read(httptest.NewRecorder(), r, most)
+			got, err := body.Read(httptest.NewRecorder(), r, most, func(int64) error { return nil })
 			var e *openai.Error
 			if err != nil && (!errors.As(err, &e) || e.Status != http.StatusBadRequest && e.Status != http.StatusRequestEntityTooLarge) {
 				t.Fatalf("error %v", err)
