@@ -81,7 +81,7 @@ func (s *Store) sweepOnce(ctx context.Context) error {
 		}
 	}
 	// Those too that an append has found.
-	ids, err := s.ids(ctx, `SELECT session FROM purges`)
+	ids, err := s.unstaged(ctx)
 	if err != nil {
 		return err
 	}

@@ -7,10 +7,18 @@ import (
 	"github.com/backstory-proxy/backstory/store"
 )
 
-// Import saves exchanges in one transaction. Others that write wait for it.
+// Import saves exchanges. Those of a new session are written in steps, as a session
+// that nobody sees, which then gets its name: other saves wait for no more than a
+// step. Those of a session that is there, and few, are one step.
 func (s *Store) Import(ctx context.Context, i store.Import) (seqs []int64, err error) {
 	if i.Session == "" {
 		return nil, errors.New("sqlite: import into a session without a name")
+	}
+	if isLong(i.Exchanges) {
+		seqs, staged, err := s.importStaged(ctx, &i)
+		if staged || err != nil {
+			return seqs, err
+		}
 	}
 	err = s.writer.add(ctx, func(c *conn) (err error) {
 		seqs, err = s.importAll(c, &i)

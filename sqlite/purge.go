@@ -8,12 +8,14 @@ import (
 )
 
 const (
-	// purgeBatch is how many rows a step of a removal takes away.
+	// purgeBatch is how many rows a step of a removal takes away, and chunkBatch
+	// how many chunks, which cost more: they are taken out of the indexes.
 	purgeBatch = 128
+	chunkBatch = 32
 	// partSize is how an original is cut up, and partBatch how many parts a
 	// step writes or removes.
 	partSize  = 1 << 20
-	partBatch = 4
+	partBatch = 1
 	// voidFor is how long a deletion is remembered: longer than a journaled
 	// append may wait for its store.
 	voidFor = 30 * 24 * time.Hour
@@ -120,8 +122,8 @@ func purgeSession(c *conn, id int64) (done bool, err error) {
 // purgeFile removes some of what a file has left: its chunks where it has
 // failed, all of it where it is hidden.
 func purgeFile(c *conn, id int64) (done bool, err error) {
-	n, err := c.count(`DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE file = ? LIMIT ?)`, id, purgeBatch)
-	if err != nil || n == purgeBatch {
+	n, err := c.count(`DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE file = ? LIMIT ?)`, id, chunkBatch)
+	if err != nil || n == chunkBatch {
 		return false, err
 	}
 	var hidden bool

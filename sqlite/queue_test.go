@@ -19,26 +19,16 @@ func saveOne(s *Store, session, id string) error {
 }
 
 func TestSavesGoAheadOfAnUpload(t *testing.T) {
-	s := temporary(t)
-	begin(t, s, "f1", 1)
-	release := s.writer.hold(t)
-	uploaded, saved := make(chan error, 1), make(chan error, 1)
-	go func() {
-		uploaded <- s.writer.add(context.Background(), func(c *conn) error {
-			var n int
-			if err := c.row(`SELECT count(*) FROM exchanges`).Scan(&n); err != nil || n != 1 {
-				t.Errorf("%d exchanges were saved ahead of the upload, want 1: %v", n, err)
-			}
-			return nil
-		})
-	}()
-	s.writer.queued(1)
-	go func() { saved <- saveOne(s, "s", "e1") }()
-	s.writer.queued(2)
-	release()
-	if err := errors.Join(<-uploaded, <-saved); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		q := &queue{steps: []*job{{step: true, added: time.Now()}}, saves: []*job{{added: time.Now()}, {added: time.Now()}}}
+		time.Sleep(starved / 2)
+		if group, _ := q.take(); len(group) != 2 || group[0].step {
+			t.Error("the step went ahead of the saves")
+		}
+		if group, _ := q.take(); len(group) != 1 || !group[0].step {
+			t.Error("the step wasn't next")
+		}
+	})
 }
 
 func TestAnUploadGoesOnThoughSavesNeverLetUp(t *testing.T) {

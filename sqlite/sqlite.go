@@ -60,6 +60,7 @@ type Store struct {
 	elsewhere bool // it was open in another process
 
 	tenants sync.Map // name to id of tenants known to be in the file
+	staging sync.Map // ids of sessions that are being imported
 
 	deleted chan struct{} // holds one token when chunks were deleted: see eraseWords
 
