@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +42,8 @@ func (u *unwritable) Is(target error) bool {
 // disk knows whether the file can be written, by how the last write went. What
 // isn't said to be for all is for the writer's goroutine alone.
 type disk struct {
-	path   string
+	path   string // as it was opened
+	file   string // where that leads to: SQLite, and we, put what goes with it there
 	notify func(error)
 	opened map[string]os.FileInfo // the file and its log, as they were opened
 	why    atomic.Pointer[unwritable]
@@ -59,8 +61,11 @@ func newDisk(path string, notify func(error)) *disk {
 }
 
 // watch begins to look after the files, which are open by now.
-func (d *disk) watch() error {
-	for _, name := range []string{d.path, d.path + "-wal"} {
+func (d *disk) watch() (err error) {
+	if d.file, err = filepath.EvalSymlinks(d.path); err != nil {
+		return err
+	}
+	for _, name := range []string{d.path, d.file + "-wal"} {
 		info, err := os.Stat(name)
 		if err != nil {
 			return err

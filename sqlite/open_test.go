@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,6 +64,20 @@ func TestOpenTakesAnyPath(t *testing.T) {
 		if keys, err := s.ListKeys(context.Background(), "a"); err != nil || len(keys) != 1 || keys[0].Name != name {
 			t.Errorf("%s: got %v, %v", name, keys, err)
 		}
+	}
+}
+
+func TestOpenFollowsALink(t *testing.T) {
+	dir, link := t.TempDir(), filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(filepath.Join(dir, "real.db"), link); err != nil {
+		t.Fatal(err)
+	}
+	s := openAt(t, link, Options{})
+	if err := errors.Join(saveOne(s, "s", "e1"), s.Ping(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "real.db-wal")); err != nil {
+		t.Error(err)
 	}
 }
 

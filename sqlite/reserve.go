@@ -17,7 +17,7 @@ func (d *disk) reserve() error {
 	if d.reserved {
 		return nil
 	}
-	name := d.path + "-reserve"
+	name := d.file + "-reserve"
 	if info, err := os.Stat(name); err == nil && info.Size() == reserveSize {
 		d.reserved = true
 		return nil
@@ -37,7 +37,7 @@ func (d *disk) reserve() error {
 // release gives the reserve to whoever writes next, and reports whether there
 // was one.
 func (d *disk) release() bool {
-	name := d.path + "-reserve"
+	name := d.file + "-reserve"
 	if !d.reserved { // one of an earlier process, which this one hasn't looked for yet
 		if info, err := os.Stat(name); err != nil || info.Size() == 0 {
 			return false
