@@ -38,6 +38,7 @@ func (s *Store) Append(ctx context.Context, a store.Append) (int64, error) {
 	}
 	switch reply.outcome {
 	case appendDeleted:
+		s.unlistDeleted(ctx, b, a.Scope)
 		return 0, store.ErrDeleted
 	case appendConflict:
 		s.uncount(ctx, b)
@@ -87,6 +88,9 @@ func (s *Store) appendAll(ctx context.Context, a *store.Append, list []store.Exc
 	}
 	b.listed.Score = float64(now.UnixMicro())
 	b.ttl = a.TTL
+	if a.TTL > 0 {
+		s.ending.LoadOrStore(a.Scope.Tenant, nil)
+	}
 	err := s.save(ctx, c, b)
 	if err != nil && !errors.Is(err, errTooFewReplicas) { // which come on top of a reply
 		return appendReply{}, err

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -44,4 +45,21 @@ func TestSessionsWhoseTimeIsUpFreeTheirStorage(t *testing.T) {
 	if ends, err := s.client.ZRange(t.Context(), s.layout.tenant(expiringKey, of("a")), 0, -1).Result(); err != nil || fmt.Sprint(ends) != "[last]" {
 		t.Errorf("ending are %v, %v", ends, err)
 	}
+}
+
+// The names of sessions whose time is up go by themselves, too.
+func TestTheNamesOfSessionsWhoseTimeIsUpGo(t *testing.T) {
+	clock := &hands{now: time.Now()}
+	s := openAt(t, sharedServer(t).url(), Options{Prefix: newPrefix(), Now: clock.read, unindexed: true})
+	for i := range 250 {
+		a := store.Append{Scope: of("a"), Session: fmt.Sprint("s", i), Exchange: sample("e"), TTL: time.Millisecond, Anyway: true}
+		if _, err := s.Append(t.Context(), a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clock.advance(2 * settled)
+	if err := s.unlistEnded(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nothing is left", func(context.Context) (bool, error) { return len(dump(t, s)) == 0, nil })
 }

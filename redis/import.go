@@ -22,10 +22,11 @@ func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
 		return nil, nil
 	}
 	a := store.Append{Scope: i.Scope, Session: i.Session, Mark: i.Mark, Anyway: true, TTL: i.TTL}
+	b := s.beside(&a)
 	var reply appendReply
 	var err error
 	if isSmall(i.Exchanges) {
-		reply, err = s.appendAll(ctx, &a, i.Exchanges, s.beside(&a))
+		reply, err = s.appendAll(ctx, &a, i.Exchanges, b)
 	} else {
 		reply, err = s.appendStaged(ctx, &a, i.Exchanges)
 	}
@@ -33,6 +34,7 @@ func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
 		return reply.seqs, failure(ctx, err)
 	}
 	if reply.outcome == appendDeleted {
+		s.unlistDeleted(ctx, b, i.Scope)
 		return nil, store.ErrDeleted
 	}
 	return reply.seqs, nil

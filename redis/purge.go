@@ -124,6 +124,7 @@ func (s *Store) sweep(ctx context.Context) {
 	for {
 		// An error here is one that requests see too; the next round tries again.
 		_ = s.sweepOnce(ctx)
+		_ = s.unlistEnded(ctx)
 		select {
 		case <-ctx.Done():
 			return

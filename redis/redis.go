@@ -112,6 +112,10 @@ type Store struct {
 	nonce  string
 	serial atomic.Uint64
 
+	// ending has the tenants whose sessions have a time to live, as far as this
+	// process has saved any: see unlistEnded.
+	ending sync.Map
+
 	// stop ends the work in the background, which tasks counts.
 	ctx   context.Context
 	stop  context.CancelFunc

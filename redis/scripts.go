@@ -77,8 +77,9 @@ var (
 	readyScript         = newScriptWith(notFull, "ready")
 	putScript           = newScriptWith(evenFull, "put")
 
-	// These two are rare, and sent whole.
+	// These are rare, and sent whole.
 	unlistScript         = source("unlist")
+	unlistEndedScript    = source("unlist_ended")
 	restoreSessionScript = source("restore_session")
 )
 

@@ -118,7 +118,10 @@ func (s *Store) DeleteSession(ctx context.Context, scope store.Scope, session st
 	defer s.end()
 	// Off the list first: a name that is left on it is found out when it is
 	// read, a session that isn't on it is not.
-	if err := s.client.ZRem(ctx, s.layout.tenant(sessionsKey, scope), session).Err(); err != nil {
+	pipe := s.client.Pipeline()
+	pipe.ZRem(ctx, s.layout.tenant(sessionsKey, scope), session)
+	pipe.ZRem(ctx, s.layout.tenant(expiringKey, scope), session)
+	if _, err := pipe.Exec(ctx); err != nil {
 		return failure(ctx, err)
 	}
 	tag := sessionTag(scope, session)

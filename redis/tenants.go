@@ -80,7 +80,8 @@ func (s *Store) relist(ctx context.Context, keys []string) error {
 	return err
 }
 
-// ForgetTenant removes a tenant's keys, its usage and what was counted of its rate.
+// ForgetTenant removes a tenant's keys, its usage, what was counted of its rate,
+// and what is left of sessions and files that aren't there.
 func (s *Store) ForgetTenant(ctx context.Context, tenant string) (int, error) {
 	if err := s.begin(ctx); err != nil {
 		return 0, err
@@ -99,10 +100,21 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) (int, error) {
 		pipe.Del(ctx, s.keyName(digest))
 		pipe.ZRem(ctx, s.layout.global(keysKey), digest)
 	}
-	_, usage := s.usageKeys(store.Scope{Tenant: tenant})
-	pipe.Del(ctx, append(usage, s.layout.tenant(rateKey, store.Scope{Tenant: tenant}))...)
-	_, err = pipe.Exec(ctx)
-	return len(keys), failure(ctx, err)
+	scope := store.Scope{Tenant: tenant}
+	_, usage := s.usageKeys(scope)
+	pipe.Del(ctx, append(usage, s.layout.tenant(rateKey, scope))...)
+	files := pipe.Exists(ctx, s.layout.tenant(filesKey, scope))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return len(keys), failure(ctx, err)
+	}
+	if err := s.unlistAll(ctx, scope); err != nil {
+		return len(keys), failure(ctx, err)
+	}
+	left := []string{s.layout.tenant(expiringKey, scope)} // what it is for, listing does too
+	if files.Val() == 0 {
+		left = append(left, s.layout.tenant(orderKey, scope))
+	}
+	return len(keys), failure(ctx, s.client.Del(ctx, left...).Err())
 }
 
 var _ store.Tenants = (*Store)(nil)

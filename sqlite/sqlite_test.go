@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -46,6 +47,20 @@ func suite(t *testing.T, o Options) {
 				t.Fatal(err)
 			}
 			return open(t, paths[s], now)
+		},
+		Dump: func(t *testing.T, s store.Store) (all []string) {
+			for !merged(t, s.(*Store)) {
+				time.Sleep(time.Millisecond)
+			}
+			s.(*Store).writer.tidyNow(t)
+			for _, file := range []string{paths[s], paths[s] + "-wal"} {
+				content, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, string(content))
+			}
+			return all
 		},
 	})
 }

@@ -23,6 +23,9 @@ type Backend struct {
 	// Reopen closes a store that Open returned and opens it again, with what
 	// it holds. Where it is nil, durability isn't tested.
 	Reopen func(t *testing.T, s store.Store, now func() time.Time) store.Store
+	// Dump returns all that a store holds, names of keys included, as it lies on its
+	// server or disk. Where it is nil, what is left after a deletion isn't tested.
+	Dump func(t *testing.T, s store.Store) []string
 	// ServerClock says that sessions end by a clock that the suite can't set.
 	ServerClock bool
 	// Without names the parts of the suite that are left out, such as those of
@@ -55,7 +58,7 @@ var suite = []struct {
 	}},
 	{"Keys", is[store.Keys], map[string]part{"Keys": testKeys}},
 	{"Usage", is[store.Usage], map[string]part{"Usage": testUsage}},
-	{"Tenants", func(s store.Store) bool { return is[store.Tenants](s) && is[store.Keys](s) && is[store.Usage](s) }, map[string]part{"Tenants": testTenants}},
+	{"Tenants", func(s store.Store) bool { return is[store.Tenants](s) && is[store.Keys](s) && is[store.Usage](s) }, map[string]part{"Tenants": testTenants, "Erasure": testErasure}},
 	{"Importer", is[store.Importer], map[string]part{"Import": testImport, "ExpiryOfImports": testExpiryOfImports}},
 	{"Vectors", is[store.Vectors], map[string]part{"Vectors": testVectors}},
 	{"Files", is[store.Files], map[string]part{"Files": testFiles, "Originals": testOriginals, "Known": testKnownFiles, "Reembedder": testReembedder}},
