@@ -88,7 +88,7 @@ func (b *block) render(mark string, number int) string {
 	} else if c.Page > 0 {
 		text.WriteString(" | page: " + strconv.Itoa(c.Page))
 	}
-	text.WriteString(">>>\n" + strings.TrimSuffix(b.text, "\n") + "\n<<<end " + mark + ">>>\n")
+	text.WriteString(">>>\n" + strings.TrimSuffix(visible(b.text), "\n") + "\n<<<end " + mark + ">>>\n")
 	return text.String()
 }
 
@@ -130,7 +130,7 @@ func oneLine(s string) string {
 			return ' '
 		}
 		return r
-	}, s)
+	}, visible(s))
 	if runes := []rune(s); len(runes) > most {
 		s = string(runes[:most]) + "…"
 	}

@@ -128,7 +128,7 @@ func TestLabels(t *testing.T) {
 		"plain.txt":                  `"plain.txt"`,
 		`a "quoted" name`:            `"a 'quoted' name"`,
 		"two\nlines\r\n\ttab":        `"two lines   tab"`,
-		"\x00\x1b[31m\u0085\u2028":   `"  [31m  "`,
+		"\x00\x1b[31m\u0085\u2028":   `"[31m  "`,
 		"":                           `""`,
 		"日本.txt":                     `"日本.txt"`,
 		"\xff\xfe":                   "\"\uFFFD\uFFFD\"",
@@ -150,8 +150,12 @@ func FuzzPassages(f *testing.F) {
 		p := prompt.Chunk{Filename: name, Section: section, Text: text, Page: page}
 		q := quote(p, prompt.Chunk{Filename: "last", Text: text})
 		headers, texts := unquote(t, q)
-		if want := strings.TrimSuffix(text, "\n") + "\n"; len(headers) != 2 || texts[0] != want || texts[1] != want {
+		seen := prompt.Visible(text)
+		if want := strings.TrimSuffix(seen, "\n") + "\n"; len(headers) != 2 || texts[0] != want || texts[1] != want {
 			t.Fatalf("%q reads as %q", text, texts)
+		}
+		if again := prompt.Visible(seen); again != seen {
+			t.Fatalf("%q: of %q, %q is left", text, seen, again)
 		}
 		if utf8.ValidString(text) && !utf8.ValidString(q) {
 			t.Fatalf("%q isn't UTF-8", q)

@@ -167,7 +167,7 @@ func (q *Quote) said() string { return indent.Replace(strings.TrimSpace(q.part()
 
 // part is what is quoted of the message, with dots where it goes on.
 func (q *Quote) part() string {
-	text := q.Text
+	text := visible(q.Text)
 	if q.From > 0 {
 		text = "… " + text
 	}

@@ -1,0 +1,4 @@
+package prompt
+
+// Visible is what is quoted of a text.
+var Visible = visible
