@@ -29,7 +29,7 @@ const reminder = "From earlier in this conversation, oldest first; indented line
 
 // indent sets a message's further lines apart from those that begin a message:
 // what somebody says can't pass for what somebody else said, or when.
-var indent = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\u2028", "\n ", "\u2029", "\n ")
+var indent = strings.NewReplacer("\r\n", "\n ", "\n", "\n ", "\r", "\n ", "\v", "\n ", "\f", "\n ", "\u0085", "\n ", "\u2028", "\n ", "\u2029", "\n ")
 
 // quoteOverhead and dayTokens are about what it takes to quote messages, beside
 // the messages: once, and for each day that is told.
