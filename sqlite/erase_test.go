@@ -52,27 +52,26 @@ func found(t *testing.T, path string, words []string) (list []string) {
 	return list
 }
 
-// erased waits until the log was emptied after a deletion.
-func erased(t *testing.T, s *Store, path string) {
+// erased erases what was deleted, now.
+func erased(t *testing.T, s *Store) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); <-tick.C {
-		if info, err := os.Stat(path + "-wal"); merged(t, s) && !s.writer.erasing.Load() && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0) {
-			return
-		}
-	}
-	t.Fatal("the log is never emptied")
-}
-
-// merged reports whether the full-text index has forgotten what was deleted.
-func merged(t *testing.T, s *Store) bool {
-	t.Helper()
-	var deleted, merged int
-	if err := s.row(t.Context(), `SELECT deleted, merged FROM erasures`).Scan(&deleted, &merged); err != nil {
+	if err := s.eraseOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return deleted == merged
+	if !wiped(t, s) {
+		t.Error("not all was erased")
+	}
+	s.writer.tidyNow(t)
+}
+
+// wiped reports whether the index and the pages have forgotten what was deleted.
+func wiped(t *testing.T, s *Store) bool {
+	t.Helper()
+	var chunks, words, deleted, wiped int
+	if err := s.row(t.Context(), `SELECT chunks, words, deleted, wiped FROM erasures`).Scan(&chunks, &words, &deleted, &wiped); err != nil {
+		t.Fatal(err)
+	}
+	return chunks == words && deleted == wiped
 }
 
 // clutter fills a store with sessions and files of two tenants, and returns the
@@ -81,8 +80,8 @@ func clutter(t *testing.T, s *Store, ttl time.Duration) (sessions, files map[str
 	t.Helper()
 	ctx, random := context.Background(), rand.New(rand.NewPCG(1, 2))
 	sessions, files = map[string][]string{}, map[string][]string{}
-	for i := range 600 {
-		tenant, n := []string{"a", "b"}[i%2], random.IntN(60)
+	for i := range 300 {
+		tenant, n := []string{"a", "b"}[i%2], random.IntN(30)
 		name, word := secret("session "+tenant, n), secret("message "+tenant, i)
 		text := strings.Repeat(word+" filler ", 1+random.IntN(1+random.IntN(300)))
 		_, err := s.Append(ctx, store.Append{Scope: of(tenant), Session: name, Anyway: true, TTL: ttl, Exchange: store.Exchange{
@@ -96,7 +95,7 @@ func clutter(t *testing.T, s *Store, ttl time.Duration) (sessions, files map[str
 			sessions[name] = append(sessions[name], name, word, secret("id a", i), secret("model a", i))
 		}
 	}
-	for i := range 24 {
+	for i := range 12 {
 		tenant := []string{"a", "b"}[i%2]
 		f := store.File{ID: secret("file "+tenant, i), Name: secret("title "+tenant, i), Model: "m"}
 		words := []string{f.ID, f.Name, secret("original", i)}
@@ -146,6 +145,7 @@ func TestWhatIsDeletedIsGoneFromTheDisk(t *testing.T) {
 	deletedSessions, gone, kept := halves(sessions)
 	deletedFiles, goneFiles, keptFiles := halves(files)
 	gone, kept = append(gone, goneFiles...), append(kept, keptFiles...)
+	s.writer.tidyNow(t)
 	if n := len(found(t, path, gone)); n < len(gone) {
 		t.Fatalf("%d of %d words are there: nothing is tested", n, len(gone))
 	}
@@ -159,7 +159,7 @@ func TestWhatIsDeletedIsGoneFromTheDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	erased(t, s, path)
+	erased(t, s)
 	if left := found(t, path, gone); len(left) > 0 {
 		t.Errorf("%d of %d words of what was deleted are left, such as %s", len(left), len(gone), left[0])
 	}
@@ -181,7 +181,7 @@ func TestWhatIsDeletedIsGoneFromTheDisk(t *testing.T) {
 	if _, err := s.ForgetTenant(ctx, "a"); err != nil {
 		t.Fatal(err)
 	}
-	erased(t, s, path)
+	erased(t, s)
 	if left := found(t, path, append(gone, kept...)); len(left) > 0 {
 		t.Errorf("%d words of the tenant are left, such as %s", len(left), left[0])
 	}
@@ -209,9 +209,83 @@ func TestSessionsWhoseTimeIsUpAreGoneFromTheDisk(t *testing.T) {
 	if err := s.sweepOnce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	erased(t, s, path)
+	erased(t, s)
 	if left := found(t, path, gone); len(left) > 0 {
 		t.Errorf("%d of %d words are left, such as %s", len(left), len(gone), left[0])
+	}
+}
+
+// Rows that SQLite moves from page to page leave copies, which it doesn't overwrite
+// when they are deleted.
+func TestCopiesInTheFreeSpaceOfPagesAreWiped(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	s := openAt(t, path, Options{Synchronous: Normal})
+	sessions, files := clutter(t, s, 0)
+	_, _, kept := halves(sessions)
+	_, _, keptFiles := halves(files)
+	kept = append(kept, keptFiles...)
+	word, pages := secret("message", 0), 0
+	err := s.writer.write(t.Context(), 1, func(c *conn) error {
+		var count int64
+		if err := c.row(`PRAGMA page_count`).Scan(&count); err != nil {
+			return err
+		}
+		for number := int64(1); number <= count; number++ {
+			var page []byte
+			if err := c.row(readPage, number).Scan(&page); err != nil {
+				return err
+			}
+			free := freeSpace(number, page)
+			if len(free) < len(word) {
+				continue
+			}
+			pages++
+			copy(free[len(free)-len(word):], word)
+			if err := c.exec(writePage, page, number); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.writer.tidyNow(t)
+	if pages < 100 || len(found(t, path, []string{word})) == 0 {
+		t.Fatalf("nothing is tested: %d pages", pages)
+	}
+	if err := s.wipePages(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.writer.tidyNow(t)
+	if left := found(t, path, []string{word}); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if there := found(t, path, kept); len(there) < len(kept) {
+		t.Errorf("of %d words that were not deleted %d are there", len(kept), len(there))
+	}
+	sound(t, s)
+}
+
+// What is erased when, nobody has to ask for.
+func TestDeletionsAreErasedBeforeLong(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	s := openAt(t, path, Options{})
+	upload(t, s, "f1", 1)
+	if err := s.DeleteFile(t.Context(), of("a"), "f1"); err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); ; <-tick.C {
+		if info, err := os.Stat(path + "-wal"); wiped(t, s) && !s.writer.erasing.Load() && err == nil && info.Size() == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("what is deleted is never erased")
+		}
 	}
 }
 

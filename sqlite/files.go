@@ -274,8 +274,7 @@ func (s *Store) DeleteFile(ctx context.Context, scope store.Scope, id string) er
 		return err
 	})
 	if err == nil && purged {
-		s.writer.eraseSoon()
-		s.wordsDeleted()
+		s.eraseSoon()
 	}
 	if err != nil || purged {
 		return err

@@ -95,8 +95,8 @@ func open(ctx context.Context, path string, o Options) (_ *Store, err error) {
 		}
 	}
 	s.sweeping.Go(s.sweep)
-	s.wordsDeleted() // by a process that died
-	s.sweeping.Go(s.eraseWords)
+	s.eraseSoon() // what a process that died has deleted
+	s.sweeping.Go(s.erase)
 	return s, lock.share()
 }
 

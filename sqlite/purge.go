@@ -99,8 +99,7 @@ func (s *Store) purge(ctx context.Context, step func(*conn) (done bool, err erro
 			return err
 		}
 	}
-	s.writer.eraseSoon()
-	s.wordsDeleted()
+	s.eraseSoon()
 	return nil
 }
 
@@ -116,7 +115,10 @@ func purgeSession(c *conn, id int64) (done bool, err error) {
 	if err != nil || n == purgeBatch {
 		return false, err
 	}
-	return true, c.exec(`DELETE FROM purges WHERE session = ?`, id)
+	if err := c.exec(`DELETE FROM purges WHERE session = ?`, id); err != nil {
+		return false, err
+	}
+	return true, noteDeletion(c, false)
 }
 
 // purgeFile removes some of what a file has left: its chunks where it has
@@ -131,7 +133,7 @@ func purgeFile(c *conn, id int64) (done bool, err error) {
 		return false, err
 	}
 	if !hidden {
-		return true, c.exec(`UPDATE erasures SET deleted = deleted + 1`)
+		return true, noteDeletion(c, true)
 	}
 	n, err = c.count(`DELETE FROM originals WHERE rowid IN (SELECT rowid FROM originals WHERE file = ? LIMIT ?)`, id, partBatch)
 	if err != nil || n == partBatch {
@@ -140,5 +142,5 @@ func purgeFile(c *conn, id int64) (done bool, err error) {
 	if err := c.exec(`DELETE FROM files WHERE id = ?`, id); err != nil {
 		return false, err
 	}
-	return true, c.exec(`UPDATE erasures SET deleted = deleted + 1`)
+	return true, noteDeletion(c, true)
 }

@@ -168,7 +168,7 @@ func (s *Store) DeleteSession(ctx context.Context, scope store.Scope, session st
 		return err
 	})
 	if err == nil {
-		s.writer.eraseSoon()
+		s.eraseSoon()
 	}
 	switch {
 	case err != nil:

@@ -62,7 +62,7 @@ type Store struct {
 	tenants sync.Map // name to id of tenants known to be in the file
 	staging sync.Map // ids of sessions that are being imported
 
-	deleted chan struct{} // holds one token when chunks were deleted: see eraseWords
+	deleted chan struct{} // holds one token when something was deleted: see erase
 
 	// stop ends the work in the background: tasks, which end by themselves
 	// too, and sweeping, which does not.

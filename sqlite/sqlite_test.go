@@ -49,10 +49,7 @@ func suite(t *testing.T, o Options) {
 			return open(t, paths[s], now)
 		},
 		Dump: func(t *testing.T, s store.Store) (all []string) {
-			for !merged(t, s.(*Store)) {
-				time.Sleep(time.Millisecond)
-			}
-			s.(*Store).writer.tidyNow(t)
+			erased(t, s.(*Store))
 			for _, file := range []string{paths[s], paths[s] + "-wal"} {
 				content, err := os.ReadFile(file)
 				if err != nil {

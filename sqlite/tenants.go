@@ -36,6 +36,9 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) (keys int, err 
 			return err
 		}
 		keys = int(n)
+		if err := noteDeletion(c, false); err != nil {
+			return err
+		}
 		var id int64
 		err = c.row(`SELECT id FROM tenants WHERE name = ?`, tenant).Scan(&id)
 		if errors.Is(err, store.ErrNotFound) {
@@ -47,7 +50,7 @@ func (s *Store) ForgetTenant(ctx context.Context, tenant string) (keys int, err 
 		c.after(forget(store.Scope{Tenant: tenant}, ""))
 		return c.exec(`DELETE FROM usage WHERE tenant = ?`, id)
 	})
-	s.writer.eraseSoon()
+	s.eraseSoon()
 	return keys, err
 }
 

@@ -1,8 +1,10 @@
--- How often chunks were deleted, and how much of that the full-text index has
--- forgotten: it keeps the words of a deleted chunk, marked as such, until it is
--- merged. What earlier versions have left in it is erased, too.
+-- How often something was deleted, and up to which of these times it was erased
+-- from where SQLite leaves it: see erase.go. What earlier versions have left is
+-- erased, too.
 CREATE TABLE erasures (
-	deleted INTEGER NOT NULL,
-	merged  INTEGER NOT NULL
+	chunks  INTEGER NOT NULL, -- deletions of chunks
+	words   INTEGER NOT NULL, -- those that the full-text index has forgotten
+	deleted INTEGER NOT NULL, -- deletions of anything
+	wiped   INTEGER NOT NULL  -- those after which the pages were wiped
 ) STRICT;
-INSERT INTO erasures SELECT EXISTS (SELECT 1 FROM words_idx), 0;
+INSERT INTO erasures SELECT there, 0, there, 0 FROM (SELECT EXISTS (SELECT 1 FROM tenants) AS there);
