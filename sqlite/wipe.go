@@ -3,7 +3,10 @@ package sqlite
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
+
+	"github.com/backstory-proxy/backstory/store"
 )
 
 // To keep its trees in balance, SQLite moves rows from one page to another. It
@@ -68,7 +71,8 @@ func (s *Store) wipePages(ctx context.Context) error {
 	var found []int64
 	for number := int64(1); number <= count; number++ {
 		var page []byte
-		if err := s.row(ctx, readPage, number).Scan(&page); err != nil {
+		err := s.row(ctx, readPage, number).Scan(&page)
+		if err != nil && !errors.Is(err, store.ErrNotFound) { // the file has shrunk meanwhile
 			return err
 		}
 		if unwiped(number, page) {
