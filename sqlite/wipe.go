@@ -1,12 +1,10 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
-	"errors"
-	"slices"
-
-	"github.com/backstory-proxy/backstory/store"
 )
 
 // To keep its trees in balance, SQLite moves rows from one page to another. It
@@ -14,8 +12,8 @@ import (
 // the free space of a page: of 6,400 short messages that were deleted, some were
 // still there.
 
-// wipeBatch is how many pages a step wipes.
-const wipeBatch = 64
+// wipeBatch is how many pages a step reads, and wipes at most.
+const wipeBatch = 256
 
 // The first byte of a page with rows, or with the keys of an index. Pages of other
 // kinds begin with the number of another page, or with at most 5.
@@ -52,7 +50,7 @@ func freeSpace(number int64, page []byte) []byte {
 
 // unwiped reports whether something stands in a page's free space.
 func unwiped(number int64, page []byte) bool {
-	return slices.ContainsFunc(freeSpace(number, page), func(b byte) bool { return b != 0 })
+	return len(bytes.Trim(freeSpace(number, page), "\x00")) > 0
 }
 
 const (
@@ -60,7 +58,11 @@ const (
 	writePage = `UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?`
 )
 
-// wipePages clears the free space of all pages. It reads them one by one, so that
+// readPages reads the pages from one number to another, as far as they are there.
+const readPages = `WITH RECURSIVE n (i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
+	SELECT pgno, data FROM n CROSS JOIN sqlite_dbpage ON pgno = i`
+
+// wipePages clears the free space of all pages. It reads some at a time, so that
 // it keeps nobody from writing, and gives those that have something to clear to
 // the writer, which looks again.
 func (s *Store) wipePages(ctx context.Context) error {
@@ -68,23 +70,26 @@ func (s *Store) wipePages(ctx context.Context) error {
 	if err := s.row(ctx, `PRAGMA page_count`).Scan(&count); err != nil || count >= maxWiped {
 		return err
 	}
-	var found []int64
-	for number := int64(1); number <= count; number++ {
-		var page []byte
-		err := s.row(ctx, readPage, number).Scan(&page)
-		if err != nil && !errors.Is(err, store.ErrNotFound) { // the file has shrunk meanwhile
+	for from := int64(1); from <= count; from += wipeBatch {
+		rows, err := s.query(ctx, readPages, from, min(from+wipeBatch-1, count))
+		if err != nil {
 			return err
 		}
-		if unwiped(number, page) {
-			found = append(found, number)
-		}
-		if len(found) == wipeBatch || number == count && len(found) > 0 {
-			batch := found
-			err := s.writer.write(ctx, len(batch), func(c *conn) error { return wipe(c, batch) })
-			if err != nil {
-				return err
+		var found []int64
+		err = each(ctx, rows, func() (bool, error) {
+			var number int64
+			var page sql.RawBytes
+			err := rows.Scan(&number, &page)
+			if unwiped(number, page) {
+				found = append(found, number)
 			}
-			found = nil
+			return true, err
+		})
+		if err == nil && len(found) > 0 {
+			err = s.writer.write(ctx, len(found), func(c *conn) error { return wipe(c, found) })
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
