@@ -54,6 +54,9 @@ func (t *Tally) Count(text string) int {
 
 // piece counts the tokens of the scanner's current piece.
 func (t *Tally) piece(s *scanner, w *workspace) int {
+	if s.end-s.start <= maxPart { // as nearly all
+		return t.part(s, w, s.start, s.end)
+	}
 	n := 0
 	for i := s.start; i < s.end; {
 		j := partEnd(s.text, i, s.end)
