@@ -11,7 +11,7 @@ import (
 	"github.com/backstory-proxy/backstory/knowledge/sandbox"
 )
 
-// source is the text of a file, to be gone through once.
+// source is the text of a file, which can be gone through more than once.
 type source struct {
 	info   extract.Info
 	blocks iter.Seq2[extract.Block, error]

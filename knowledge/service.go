@@ -68,23 +68,83 @@ func (s *Service) Model() string {
 type Prepared struct {
 	// Info tells how it was read.
 	Info extract.Info
+	// Chunks is how many it comes to.
+	Chunks int
 
 	name string
 	from *source
+	// held are the chunks, where they are few; else the file is cut once more.
+	held []store.Chunk
 }
 
 // Close gives up what is held for the file. Ingest does so too.
 func (p *Prepared) Close() { p.from.close() }
 
-// Prepare reads a tenant's file. What it refuses is refused before anything is
-// written; the error is an *extract.Error then, and wraps sandbox.ErrBusy where
-// too many files are waiting to be read. The content isn't kept.
+const (
+	// maxChunks is the most chunks that a file may come to. A file of 5,000,000
+	// tokens, which is what OpenAI's file search takes, comes to 21,000 of
+	// DefaultSize.
+	maxChunks = 25_000
+	// maxChunkBytes bounds their text, headings and terms together, bytes. Of English,
+	// that many chunks take 35 MB.
+	maxChunkBytes = 128 << 20
+)
+
+var (
+	errManyChunks = &extract.Error{Message: fmt.Sprintf("the file comes to more than %d chunks of text; please upload it in parts", maxChunks)}
+	errLongChunks = &extract.Error{Message: fmt.Sprintf("the chunks of the file come to more than %d MB of text; please upload it in parts", maxChunkBytes>>20)}
+)
+
+// Prepare reads a tenant's file and counts its chunks. What it refuses is refused
+// before anything is written; the error is an *extract.Error then, and wraps
+// sandbox.ErrBusy where too many files are waiting to be read. The content isn't
+// kept.
 func (s *Service) Prepare(ctx context.Context, tenant, name string, content extract.Content) (*Prepared, error) {
 	from, err := read(ctx, s.opts.Sandbox, tenant, name, content)
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{Info: from.info, name: name, from: from}, nil
+	p := &Prepared{Info: from.info, name: name, from: from}
+	var t tally
+	err = s.cut(ctx, p, func(c store.Chunk) error {
+		if t.chunks < ingestStep {
+			p.held = append(p.held, c)
+		} else {
+			p.held = nil
+		}
+		return t.add(&c)
+	})
+	p.Chunks = t.chunks
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// tally counts the chunks of a file, and what they hold.
+type tally struct{ chunks, bytes int }
+
+func (t *tally) add(c *store.Chunk) error {
+	t.chunks++
+	t.bytes += len(c.Text) + len(c.Section) + len(c.Terms)
+	switch {
+	case t.chunks > maxChunks:
+		return errManyChunks
+	case t.bytes > maxChunkBytes:
+		return errLongChunks
+	}
+	return nil
+}
+
+// cut cuts a file into chunks, all but their vectors.
+func (s *Service) cut(ctx context.Context, p *Prepared, emit func(store.Chunk) error) error {
+	return chunkBlocks(p.name, p.from.blocks, s.opts.Chunking, s.opts.Count, func(c store.Chunk) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return emit(c)
+	})
 }
 
 // ingestStep is how many chunks are embedded and written at a time; 1,000
@@ -101,7 +161,8 @@ const ingestStep = 1000
 func (s *Service) Ingest(ctx context.Context, via embed.Caller, scope store.Scope, id string, p *Prepared) error {
 	defer p.Close()
 	// Few are held at a time, and none longer than needed: files are large.
-	var held []store.Chunk
+	held := p.held
+	p.held = nil
 	flush := func() error {
 		if err := s.embed(ctx, via, scope, p.name, held); err != nil {
 			return err
@@ -112,15 +173,15 @@ func (s *Service) Ingest(ctx context.Context, via embed.Caller, scope store.Scop
 		held = nil
 		return nil
 	}
-	err := chunkBlocks(p.name, p.from.blocks, s.opts.Chunking, s.opts.Count, func(c store.Chunk) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if held = append(held, c); len(held) < ingestStep {
-			return nil
-		}
-		return flush()
-	})
+	var err error
+	if held == nil {
+		err = s.cut(ctx, p, func(c store.Chunk) error {
+			if held = append(held, c); len(held) < ingestStep {
+				return nil
+			}
+			return flush()
+		})
+	}
 	if err == nil && len(held) > 0 {
 		err = flush()
 	}

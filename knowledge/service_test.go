@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/knowledge/extract"
 	"github.com/backstory-proxy/backstory/store"
 )
 
@@ -20,6 +21,69 @@ func ingest(t *testing.T, s *Service, tenant, name, text string) {
 	if err := s.Ingest(t.Context(), nil, store.Scope{Tenant: tenant}, name, p); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// numbered is a text of n words, no two the same.
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "w%d ", i)
+	}
+	return b.String()
+}
+
+func TestALongFileIsIngestedWhole(t *testing.T) {
+	for _, n := range []int{10, ingestStep, ingestStep + 1, 3*ingestStep + 7} { // chunks
+		f := newFakeStore()
+		s := New(f, f, nil, Options{Count: words, Chunking: Chunking{Size: 16, Overlap: -1}})
+		text := numbered(16 * n)
+		p, err := s.Prepare(t.Context(), "acme", "a.txt", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Ingest(t.Context(), nil, store.Scope{Tenant: "acme"}, "f", p); err != nil {
+			t.Fatal(err)
+		}
+		var got strings.Builder
+		for i, c := range f.chunks["acme/f"] {
+			if c.N != i {
+				t.Fatalf("chunk %d has the number %d", i, c.N)
+			}
+			got.WriteString(c.Text + " ")
+		}
+		if len(f.chunks["acme/f"]) != n || p.Chunks != n || got.String() != text {
+			t.Errorf("%d chunks, counted as %d, want %d", len(f.chunks["acme/f"]), p.Chunks, n)
+		}
+	}
+}
+
+func TestAFileOfTooManyChunksIsRefusedBeforeAnythingIsWritten(t *testing.T) {
+	f := newFakeStore()
+	s := New(f, f, nil, Options{Count: words, Chunking: Chunking{Size: 16, Overlap: -1}})
+	_, err := s.Prepare(t.Context(), "acme", "a.txt", strings.NewReader(numbered(16*(maxChunks+1))))
+	if want := "more than 25000 chunks"; !isRefusal(err, want) {
+		t.Errorf("got %v", err)
+	}
+	p, err := s.Prepare(t.Context(), "acme", "a.txt", strings.NewReader(numbered(16*(maxChunks-20))))
+	if err != nil || p.Chunks < maxChunks-20 {
+		t.Errorf("nearly as many as there may be: %v", err)
+	}
+}
+
+func TestChunksHoldOnlySoMuch(t *testing.T) {
+	var all tally
+	if err := all.add(&store.Chunk{Text: strings.Repeat("x", maxChunkBytes-2), Terms: "x"}); err != nil {
+		t.Error(err)
+	}
+	if err := all.add(&store.Chunk{Section: "xy"}); !isRefusal(err, "more than 128 MB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// isRefusal reports whether an error tells the client so of its file.
+func isRefusal(err error, why string) bool {
+	var told *extract.Error
+	return errors.As(err, &told) && strings.Contains(told.Message, why) && strings.Contains(told.Message, "in parts")
 }
 
 func TestAFileIsFoundOnceItIsIngested(t *testing.T) {

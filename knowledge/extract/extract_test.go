@@ -36,6 +36,18 @@ days.<br>No longer.</p><ul><li>Shoes<li><p>Hats</p></ul>
 <pre>a = 1
   b = 2</pre><p style="display: none">hidden</p><a href="x"><img alt="Our logo"></a></body></html>`
 
+func TestLongPathsOfShortValuesDoNotMakeALongText(t *testing.T) {
+	const depth, values = 9, 100_000
+	content := []byte(strings.Repeat(`{"a name of some length":`, depth) + "[1" + strings.Repeat(",2", values) + "]" + strings.Repeat("}", depth))
+	got, _, err := read(t, "a.json", content)
+	if err != nil || len(got) > 10*len(content) || strings.Count(got, "row") != values+1 {
+		t.Errorf("%d bytes became %d with %d values, %v", len(content), len(got), strings.Count(got, "row"), err)
+	}
+	if !strings.HasPrefix(got, "row1 ") || !strings.Contains(got[:300], "a name of some length: 1\n") {
+		t.Errorf("it begins with %.300q", got)
+	}
+}
+
 func TestDocumentsAreReadInOrderWithTheirStructure(t *testing.T) {
 	for name, c := range map[string]struct {
 		file    string

@@ -52,7 +52,8 @@ func validLines(content []byte) bool {
 type jsonWriter struct {
 	o     *output
 	d     *json.Decoder
-	fresh bool // the next line begins a record
+	fresh bool  // the next line begins a record
+	paths int64 // bytes of them so far
 }
 
 // maxNesting is how deep values may stand in each other.
@@ -113,11 +114,23 @@ func join(path, key string) string {
 	return key
 }
 
-// maxPath is where a path is cut: what stands at its end tells most, bytes.
-const maxPath = 200
+const (
+	// maxPath is where a path is cut: what stands at its end tells most, bytes.
+	maxPath = 200
+	// pathShare is how many bytes of paths are emitted for each byte of the file, and
+	// pathRoom how many in any case: a long path ahead of each of many short values
+	// would make a text a hundred times as long as the file. Records of a few levels
+	// take 1 to 2.
+	pathShare = 4
+	pathRoom  = 64 << 10
+)
 
 func (w *jsonWriter) line(path, value string) error {
+	if w.paths+int64(len(path)) > pathRoom+pathShare*w.d.InputOffset() {
+		path = ""
+	}
 	if path != "" {
+		w.paths += int64(len(path))
 		value = path + ": " + value
 	}
 	level := 0

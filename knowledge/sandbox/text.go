@@ -23,7 +23,8 @@ type Text struct {
 // Close removes the text.
 func (t *Text) Close() { t.spool.close() }
 
-// Blocks returns the blocks of the text, in order, once; an error ends them.
+// Blocks returns the blocks of the text, in order; an error ends them. They can be
+// gone through more than once, one time after the other.
 func (t *Text) Blocks() iter.Seq2[extract.Block, error] {
 	return func(yield func(extract.Block, error) bool) {
 		if _, err := t.spool.file.Seek(0, io.SeekStart); err != nil {
