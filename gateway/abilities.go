@@ -146,6 +146,14 @@ func (noFiles) File(context.Context, store.Scope, string) (store.File, error) {
 	return store.File{}, store.ErrNotFound
 }
 
+func (noFiles) SameFile(context.Context, store.Scope, store.File) (store.File, error) {
+	return store.File{}, store.ErrNotFound
+}
+
+func (noFiles) FileTotals(context.Context, store.Scope) (store.FileTotals, error) {
+	return store.FileTotals{}, nil
+}
+
 func (noFiles) ListFiles(_ context.Context, _ store.Scope, q store.FileQuery) ([]store.File, error) {
 	if q.After != "" {
 		return nil, store.ErrNotFound

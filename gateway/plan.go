@@ -23,8 +23,8 @@ type Plan struct {
 	Files int
 	// FileSize is the largest file, in bytes. Default: Options.MaxFile, which bounds it too.
 	FileSize int64
-	// Storage is the most bytes that a tenant's files may have together. Default: no
-	// bound.
+	// Storage is the most bytes that a tenant's files may take together: the
+	// originals, and for each chunk 2 KiB and its vector. Default: no bound.
 	Storage int64
 	// SessionsTTL is how long a session is kept after its last exchange. Default: for good.
 	SessionsTTL time.Duration

@@ -254,7 +254,8 @@ func TestAPlanMayNameModels(t *testing.T) {
 
 func TestAPlanBoundsFiles(t *testing.T) {
 	t.Parallel()
-	s := planned(t, newFake(t), gateway.Plan{Files: 2, FileSize: 1000, Storage: 1500})
+	const chunk = 2048 + 4*testDimensions
+	s := planned(t, newFake(t), gateway.Plan{Files: 2, FileSize: 1000, Storage: 1500 + 3*chunk}) // the first has two
 	text := func(n int, c string) string { return strings.Repeat(c, n) }
 	r := s.upload(acme, "large.txt", text(1001, "a"))
 	if r.status != http.StatusRequestEntityTooLarge || r.get("error.param").Str != "file" {
@@ -274,16 +275,76 @@ func TestAPlanBoundsFiles(t *testing.T) {
 	}
 	u := s.ok(s.get(acme, "/usage"))
 	for path, want := range map[string]int64{
-		"files.used": 2, "files.limit": 2, "files.remaining": 0, "storage.used": 1010, "storage.limit": 1500, "storage.remaining": 490,
+		"files.used": 2, "files.limit": 2, "files.remaining": 0, "storage.used": 1010 + 3*chunk, "storage.limit": 1500 + 3*chunk, "storage.remaining": 490,
 	} {
 		if u.get(path).Int() != want || !u.get(path).Exists() {
 			t.Errorf("%s: want %d in %s", path, want, u.body)
 		}
 	}
 	s.ok(s.do(s.request("DELETE", "/files/"+first.get("id").Str, acme, nil)))
+	if used := s.ok(s.get(acme, "/usage")).get("storage.used").Int(); used != 10+chunk {
+		t.Errorf("after a deletion %d bytes are used", used)
+	}
 	s.ok(s.upload(acme, "three.txt", "more words"))
 	for range 3 {
 		s.ok(s.upload(beta, "large.txt", text(4000, "a ")))
+	}
+}
+
+func TestStorageCountsWhatIsStored(t *testing.T) {
+	t.Parallel()
+	const storage = 300_000
+	text := strings.Repeat("Some words that aren't many by themselves. ", 1500)
+	for i := range 1500 { // no two sentences the same
+		text = strings.Replace(text, "Some", fmt.Sprint("S", i), 1)
+	}
+	m := &originals{path: filepath.Join(t.TempDir(), "b.db")}
+	upstream := newFake(t)
+	onTime := onPlan(gateway.Plan{Storage: storage})
+	for name, wait := range map[string]time.Duration{"in time": 0, "late": time.Nanosecond} {
+		t.Run(name, func(t *testing.T) {
+			s := start(t, options{upstream: upstream.URL, store: m.open, adjust: func(o *gateway.Options) { onTime(o); o.UploadWait = wait }})
+			r := s.upload(acme, "a.txt", text)
+			if len(text) > storage/3 {
+				t.Fatalf("the text itself has %d bytes", len(text))
+			}
+			const why = "file storage quota"
+			if wait == 0 {
+				if r.status != http.StatusBadRequest || r.get("error.code").Str != "storage_limit_exceeded" || !strings.Contains(r.get("error.message").Str, why) {
+					t.Errorf("status %d: %s", r.status, r.body)
+				}
+			} else {
+				eventually(t, "the file has failed", func() bool {
+					f := s.ok(s.get(acme, "/files/"+r.get("id").Str))
+					return f.get("status").Str == "error" && strings.Contains(f.get("status_details").Str, why)
+				})
+			}
+			s.ok(s.upload(acme, name+".txt", text[:300]))
+			want := int64(300 + 2048 + 4*testDimensions)
+			if wait != 0 {
+				want += int64(len(text)) // of a file that failed, the original is kept
+			}
+			eventually(t, "what is stored is counted", func() bool {
+				return s.ok(s.get(acme, "/usage")).get("storage.used").Int() == want
+			})
+			s.ok(s.do(s.request("DELETE", "/files/"+s.get(acme, "/files").get("data.0.id").Str, acme, nil)))
+		})
+	}
+}
+
+func TestAnUploadListsNoFiles(t *testing.T) {
+	t.Parallel()
+	m := &originals{path: filepath.Join(t.TempDir(), "b.db")}
+	s := start(t, options{upstream: newFake(t).URL, store: m.open, adjust: onPlan(gateway.Plan{Files: 2, Storage: 1 << 20})})
+	s.ok(s.upload(acme, "a.txt", "some words"))
+	s.ok(s.upload(acme, "b.txt", "other words"))
+	if r := s.upload(acme, "c.txt", "more words"); r.get("error.code").Str != "file_limit_exceeded" {
+		t.Errorf("status %d: %s", r.status, r.body)
+	}
+	s.ok(s.upload(acme, "a.txt", "some words"))
+	s.ok(s.get(acme, "/usage"))
+	if n := m.listed.Load(); n != 0 {
+		t.Errorf("they were listed %d times", n)
 	}
 }
 

@@ -43,6 +43,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// testDimensions are those of the vectors, unless a test says otherwise.
+const testDimensions = 1024
+
 // The keys of the sites under test.
 const (
 	acme   = "key-of-acme"
@@ -139,7 +142,7 @@ func (s *site) run(o options) (*running, error) {
 		Keys: []gateway.Key{
 			{Key: acme, Tenant: "acme", Plan: "enterprise"}, {Key: beta, Tenant: "beta", Plan: "enterprise"}, {Key: tiny, Tenant: "tiny", Plan: "free"},
 		},
-		Embedder: embed.NewHashing(1024), Sandbox: readers, Logger: logger,
+		Embedder: embed.NewHashing(testDimensions), Sandbox: readers, Logger: logger,
 	}
 	if o.adjust != nil {
 		o.adjust(&settings)

@@ -18,11 +18,16 @@ import (
 )
 
 // originals is a store that counts the bytes of originals that are read of it and
-// written to it.
+// written to it, and how often files are listed.
 type originals struct {
 	*sqlite.Store
-	path          string
-	read, written atomic.Int64
+	path                  string
+	read, written, listed atomic.Int64
+}
+
+func (m *originals) ListFiles(ctx context.Context, scope store.Scope, q store.FileQuery) ([]store.File, error) {
+	m.listed.Add(1)
+	return m.Store.ListFiles(ctx, scope, q)
 }
 
 func (m *originals) open(embed.Embedder) (s store.Store, err error) {

@@ -70,7 +70,7 @@ func (fa *filesAPI) upload(c call) error {
 		}
 		return uploadError(err)
 	}
-	file, err := fa.keepFile(r.Context(), who, in)
+	file, err := fa.keepFile(r.Context(), who, in, prepared.Chunks)
 	if err != nil {
 		prepared.Close()
 		work.end()
@@ -93,7 +93,7 @@ func (fa *filesAPI) upload(c call) error {
 // uploadLate answers an upload that takes long to read: it is kept, and read
 // and indexed behind the client's back. It closes the upload.
 func (fa *filesAPI) uploadLate(w http.ResponseWriter, r *http.Request, router http.Handler, who caller, in *form, work *job, prepared func() (*knowledge.Prepared, error)) error {
-	file, err := fa.keepFile(r.Context(), who, in)
+	file, err := fa.keepFile(r.Context(), who, in, 0) // how many chunks it has shows later
 	if err != nil {
 		work.cancel()
 		if p, err := prepared(); err == nil {
@@ -112,21 +112,25 @@ func (fa *filesAPI) uploadLate(w http.ResponseWriter, r *http.Request, router ht
 		p, err := prepared()
 		in.content.close()
 		if err == nil {
-			err = fa.knowledge.Ingest(work.ctx, via, who.scope, file.ID, p)
+			if err = fa.checkChunks(work.ctx, who, p.Chunks); err != nil {
+				p.Close()
+			} else {
+				err = fa.knowledge.Ingest(work.ctx, via, who.scope, file.ID, p)
+			}
 		}
 		fa.report(work.ctx, who.scope, file.ID, err)
 	}()
 	return respond.JSON(w, fileObject(file))
 }
 
-// keepFile stores a file that is not indexed yet. With store.ErrExists comes the
-// file that is there already.
-func (fa *filesAPI) keepFile(ctx context.Context, who caller, in *form) (store.File, error) {
+// keepFile stores a file that is not indexed yet, and comes to so many chunks. With
+// store.ErrExists comes the file that is there already.
+func (fa *filesAPI) keepFile(ctx context.Context, who caller, in *form, chunks int) (store.File, error) {
 	file, err := fa.create(ctx, who, store.File{
 		ID: "file-" + rand.Text(), Name: in.name, Purpose: in.purpose,
 		Bytes: in.content.size, Digest: in.content.digest, Created: time.Now(),
 		Status: store.FileUploaded, Model: fa.knowledge.Model(),
-	}, in.content.reader())
+	}, chunks, in.content.reader())
 	switch {
 	case err == nil || errors.Is(err, store.ErrExists):
 		return file, err
@@ -214,7 +218,10 @@ func (fa *filesAPI) requestLogger(ctx context.Context) *zap.Logger {
 func uploadError(err error) error {
 	var refused *embed.StatusError
 	var unreadable *extract.Error
+	var ours *openai.Error
 	switch {
+	case errors.As(err, &ours):
+		return ours
 	case errors.As(err, &unreadable):
 		e := openai.Invalid("file", "%s.", upperFirst(unreadable.Message))
 		if unreadable.Unsupported {

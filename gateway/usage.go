@@ -39,7 +39,7 @@ func bounded(used, limit int64) *usageOf {
 // usage tells a caller what its plan is and what is left of it.
 func (g *Gateway) usage(c call) error {
 	w, r, who := c.w, c.r, c.who
-	files, size, _, err := g.files.totals(r.Context(), who.scope, nil)
+	files, size, err := g.files.used(r.Context(), who.scope)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,7 @@ func (s *Store) listFiles(ctx context.Context, scope store.Scope, q store.FileQu
 		pipe := s.client.Pipeline()
 		records := make([]*goredis.SliceCmd, len(page))
 		for i, member := range page {
-			// Behind the serial number and a colon.
-			records[i] = pipe.HMGet(ctx, s.layout.file(fileKey, scope, member[min(17, len(member)):]), fileFields...)
+			records[i] = pipe.HMGet(ctx, s.layout.file(fileKey, scope, fileOf(member)), fileFields...)
 		}
 		if len(page) > 0 {
 			if _, err := pipe.Exec(ctx); err != nil {
@@ -61,6 +60,9 @@ func (s *Store) listFiles(ctx context.Context, scope store.Scope, q store.FileQu
 	}
 	return list, nil
 }
+
+// fileOf is the id in a member of filesKey: behind the serial number and a colon.
+func fileOf(member string) string { return member[min(17, len(member)):] }
 
 // fileRank is where a listing starts.
 func (s *Store) fileRank(ctx context.Context, scope store.Scope, q store.FileQuery) (int64, error) {

@@ -83,7 +83,7 @@ func dimensionsOf(chunks []store.Chunk) []int {
 }
 
 func (s *Store) addBatch(ctx context.Context, scope store.Scope, id, model string, chunks []store.Chunk) error {
-	keys := []string{s.layout.file(fileKey, scope, id), s.layout.tenant(knownKey, scope)}
+	keys := []string{s.layout.file(fileKey, scope, id), s.layout.tenant(knownKey, scope), s.layout.tenant(totalsKey, scope)}
 	last := -1
 	args := []any{nil}
 	for i := range chunks {
@@ -141,7 +141,7 @@ func (s *Store) finishFile(ctx context.Context, scope store.Scope, id string, st
 	}
 	before, err := s.run(ctx, finishFileScript, []string{
 		s.layout.file(fileKey, scope, id), s.layout.tenant(liveKey, scope),
-		s.layout.tenant(darkKey, scope), s.layout.tenant(sameKey, scope),
+		s.layout.tenant(darkKey, scope), s.layout.tenant(sameKey, scope), s.layout.tenant(totalsKey, scope),
 	}, id, escape(id), string(status), reason).Text()
 	switch {
 	case err != nil:

@@ -43,6 +43,7 @@ const (
 	liveKey     = "live"     // set of the ids of processed files
 	darkKey     = "dark"     // set of the escaped ids of files whose chunks aren't to be found
 	orderKey    = "order"    // counter of the files created
+	totalsKey   = "totals"   // hash: what the files come to, see totals.go
 	knownKey    = "known"    // hash of what vectors were made of to the places of chunks
 
 	fileKey  = "file"  // hash: the record of a file

@@ -172,6 +172,7 @@ func TestWhatADeadProcessLeftIsFinished(t *testing.T) {
 	keys := []string{
 		s.layout.file(fileKey, of("a"), "deleted"), s.layout.file(goneKey, of("a"), "deleted"), s.layout.tenant(filesKey, of("a")), s.layout.tenant(sameKey, of("a")),
 		s.layout.tenant(liveKey, of("a")), s.layout.tenant(darkKey, of("a")), s.layout.file(blobKey, of("a"), "deleted"),
+		s.layout.tenant(totalsKey, of("a")),
 	}
 	if err := s.run(ctx, deleteFileScript, keys, "deleted", "deleted", "").Err(); err != nil {
 		t.Fatal(err)

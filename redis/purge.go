@@ -54,7 +54,7 @@ func (s *Store) DeleteFile(ctx context.Context, scope store.Scope, id string) er
 	deleted, err := s.run(ctx, deleteFileScript, []string{
 		s.layout.file(fileKey, scope, id), s.layout.file(goneKey, scope, id), s.layout.tenant(filesKey, scope),
 		s.layout.tenant(sameKey, scope), s.layout.tenant(liveKey, scope), s.layout.tenant(darkKey, scope),
-		s.layout.file(blobKey, scope, id),
+		s.layout.file(blobKey, scope, id), s.layout.tenant(totalsKey, scope),
 	}, id, escape(id), s.unique()).Bool()
 	if err != nil {
 		return failure(ctx, err)

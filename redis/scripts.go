@@ -63,14 +63,15 @@ var (
 	putVectorsScript    = newScript("find", "put_vectors")
 	deleteSessionScript = newScriptWith(evenFull, "delete_session")
 	forgetSessionScript = newScriptWith(evenFull, "forget_session")
-	createFileScript    = newScript("create_file")
-	addChunksScript     = newScript("add_chunks")
-	finishFileScript    = newScriptWith(evenFull, "finish_file")
-	deleteFileScript    = newScriptWith(evenFull, "delete_file")
+	createFileScript    = newScript("totals", "create_file")
+	addChunksScript     = newScript("totals", "add_chunks")
+	finishFileScript    = newScriptWith(evenFull, "totals", "finish_file")
+	deleteFileScript    = newScriptWith(evenFull, "totals", "delete_file")
 	purgeChunksScript   = newScriptWith(evenFull, "purge_chunks")
 	finishPurgeScript   = newScriptWith(evenFull, "finish_purge")
 	setVectorsScript    = newScript("set_vectors")
 	setModelScript      = newScript("set_model")
+	setTotalsScript     = newScript("set_totals")
 	commitScript        = newScript("commit")
 	copyLogScript       = newScript("copy_log")
 	copySeenScript      = newScript("copy_seen")
@@ -87,7 +88,7 @@ var (
 var scripts = []*script{
 	rateScript, gatherScript, appendScript, pageScript, atScript, putVectorsScript, deleteSessionScript, forgetSessionScript,
 	createFileScript, addChunksScript, finishFileScript, deleteFileScript, purgeChunksScript, finishPurgeScript,
-	setVectorsScript, setModelScript, commitScript, copyLogScript, copySeenScript, readyScript, putScript,
+	setVectorsScript, setModelScript, setTotalsScript, commitScript, copyLogScript, copySeenScript, readyScript, putScript,
 }
 
 // loadScripts has every primary know the scripts, so that the first request

@@ -105,11 +105,12 @@ func (s *Store) writeRest(ctx context.Context, scope store.Scope, f store.File, 
 	return found, err
 }
 
+const sameQuery = `SELECT ` + fileColumns + ` FROM files
+	WHERE tenant = ? AND digest = ? AND title = ? AND purpose = ? AND status <> ? AND hidden = 0`
+
 // sameFile returns the file that makes f a duplicate, or nil.
 func sameFile(c *conn, tenant int64, f store.File) (*store.File, error) {
-	_, same, err := scanFile(c.row(`SELECT `+fileColumns+` FROM files
-		WHERE tenant = ? AND digest = ? AND title = ? AND purpose = ? AND status <> ? AND hidden = 0`,
-		tenant, f.Digest[:], f.Name, f.Purpose, store.FileError).Scan)
+	_, same, err := scanFile(c.row(sameQuery, tenant, f.Digest[:], f.Name, f.Purpose, store.FileError).Scan)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -218,6 +219,30 @@ func (o *original) next() error {
 }
 
 func (*original) Close() error { return nil }
+
+// SameFile returns the file that makes f a duplicate.
+func (s *Store) SameFile(ctx context.Context, scope store.Scope, f store.File) (store.File, error) {
+	t, err := s.tenant(ctx, scope)
+	if err != nil {
+		return store.File{}, err
+	}
+	_, same, err := scanFile(s.row(ctx, sameQuery, t, f.Digest[:], f.Name, f.Purpose, store.FileError).Scan)
+	return same, err
+}
+
+// FileTotals sums the tenant's files up: 10,000 of them take some milliseconds.
+func (s *Store) FileTotals(ctx context.Context, scope store.Scope) (sum store.FileTotals, err error) {
+	t, err := s.tenant(ctx, scope)
+	if errors.Is(err, store.ErrNotFound) {
+		return sum, nil
+	}
+	if err != nil {
+		return sum, err
+	}
+	err = s.row(ctx, `SELECT count(*), coalesce(sum(bytes), 0), coalesce(sum(CASE status WHEN 'error' THEN 0 ELSE chunks END), 0)
+		FROM files WHERE tenant = ? AND hidden = 0`, t).Scan(&sum.Files, &sum.Bytes, &sum.Chunks)
+	return sum, err
+}
 
 // ListFiles returns files of the tenant.
 func (s *Store) ListFiles(ctx context.Context, scope store.Scope, q store.FileQuery) ([]store.File, error) {

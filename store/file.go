@@ -58,6 +58,14 @@ type FileQuery struct {
 	Order   Order // by time of creation, then in the order of CreateFile
 }
 
+// FileTotals is what the files of a tenant come to, whatever their state: of one that
+// failed the original is kept.
+type FileTotals struct {
+	Files  int
+	Bytes  int64 // of their originals
+	Chunks int64 // that are kept
+}
+
 // Files keeps documents, their originals and their chunks, for a store that is a
 // Searcher, too. A file's chunks
 // become searchable together, when FinishFile sets it to FileProcessed.
@@ -78,6 +86,11 @@ type Files interface {
 	FinishFile(ctx context.Context, scope Scope, id string, status FileStatus, reason string) error
 	// File returns a file, or ErrNotFound.
 	File(ctx context.Context, scope Scope, id string) (File, error)
+	// SameFile returns the file for which CreateFile would return ErrExists, or
+	// ErrNotFound.
+	SameFile(ctx context.Context, scope Scope, f File) (File, error)
+	// FileTotals sums the files up, without looking at each.
+	FileTotals(ctx context.Context, scope Scope) (FileTotals, error)
 	// ListFiles returns at most q.Limit files; ErrNotFound where q.After
 	// names none.
 	ListFiles(ctx context.Context, scope Scope, q FileQuery) ([]File, error)

@@ -1,6 +1,6 @@
 -- Adds the record of a file, and shows its original.
 --
--- KEYS: file, gone, files, same, live, dark, order, blob, blob as uploaded.
+-- KEYS: file, gone, files, same, live, dark, order, blob, blob as uploaded, totals.
 -- ARGV: id; escaped id; what makes files the same; status; creation; a name of
 -- this call, by which it knows its own file when it is sent again; fields.
 
@@ -20,6 +20,7 @@ if status == 'processed' then
 else
 	redis.call('SADD', KEYS[6], hidden)
 end
+change(KEYS[10], 1, redis.call('HGET', KEYS[1], 'bytes'), 0)
 if redis.call('EXISTS', KEYS[9]) == 1 then
 	redis.call('RENAME', KEYS[9], KEYS[8])
 	redis.call('PERSIST', KEYS[8])

@@ -61,7 +61,7 @@ var suite = []struct {
 	{"Tenants", func(s store.Store) bool { return is[store.Tenants](s) && is[store.Keys](s) && is[store.Usage](s) }, map[string]part{"Tenants": testTenants, "Erasure": testErasure}},
 	{"Importer", is[store.Importer], map[string]part{"Import": testImport, "ExpiryOfImports": testExpiryOfImports}},
 	{"Vectors", is[store.Vectors], map[string]part{"Vectors": testVectors}},
-	{"Files", is[store.Files], map[string]part{"Files": testFiles, "Originals": testOriginals, "Known": testKnownFiles, "Reembedder": testReembedder}},
+	{"Files", is[store.Files], map[string]part{"Files": testFiles, "Originals": testOriginals, "Totals": testTotals, "Known": testKnownFiles, "Reembedder": testReembedder}},
 	{"Searcher", is[store.Searcher], map[string]part{
 		"Chunks":      testChunks,
 		"Text":        testText,
