@@ -83,7 +83,7 @@ func (s *Service) Reindex(ctx context.Context, via embed.Caller, scope store.Sco
 		return 0, nil
 	}
 	for after := -1; ; {
-		list, err := s.files.FileChunks(ctx, scope, id, after, ingestStep)
+		list, err := s.files.FileChunks(ctx, scope, id, after, s.step())
 		if err != nil {
 			return chunks, err
 		}

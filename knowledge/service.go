@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/backstory-proxy/backstory/embed"
@@ -147,9 +148,21 @@ func (s *Service) cut(ctx context.Context, p *Prepared, emit func(store.Chunk) e
 	})
 }
 
-// ingestStep is how many chunks are embedded and written at a time; 1,000
-// vectors of 1,536 dimensions take 6 MB.
-const ingestStep = 1000
+const (
+	// ingestStep is how many chunks are embedded and written at a time; 1,000
+	// vectors of 1,536 dimensions take 6 MB.
+	ingestStep = 1000
+	// ingestVectors bounds their vectors, bytes, for embedders with many dimensions.
+	ingestVectors = 8 << 20
+)
+
+// step is how many chunks are embedded and written at a time.
+func (s *Service) step() int {
+	if s.embedder == nil {
+		return ingestStep
+	}
+	return max(1, min(ingestStep, ingestVectors/4/max(s.embedder.Dimensions(), 1)))
+}
 
 // Ingest cuts a file that the store holds as FileUploaded, embeds the chunks,
 // adds them, and sets it to FileProcessed, when they are found, all together.
@@ -161,32 +174,33 @@ const ingestStep = 1000
 func (s *Service) Ingest(ctx context.Context, via embed.Caller, scope store.Scope, id string, p *Prepared) error {
 	defer p.Close()
 	// Few are held at a time, and none longer than needed: files are large.
-	held := p.held
+	held, step := p.held, s.step()
 	p.held = nil
-	flush := func() error {
-		if err := s.embed(ctx, via, scope, p.name, held); err != nil {
+	flush := func(list []store.Chunk) error {
+		if err := s.embed(ctx, via, scope, p.name, list); err != nil {
 			return err
 		}
-		if err := s.files.AddChunks(ctx, scope, id, held); err != nil {
+		if err := s.files.AddChunks(ctx, scope, id, list); err != nil {
 			return fmt.Errorf("add the chunks: %w", err)
 		}
-		held = nil
+		clear(list)
 		return nil
 	}
-	var err error
 	if held == nil {
-		err = s.cut(ctx, p, func(c store.Chunk) error {
-			if held = append(held, c); len(held) < ingestStep {
-				return nil
+		err := s.cut(ctx, p, func(c store.Chunk) (err error) {
+			if held = append(held, c); len(held) == step {
+				err, held = flush(held), held[:0]
 			}
-			return flush()
+			return err
 		})
+		if err != nil {
+			return err
+		}
 	}
-	if err == nil && len(held) > 0 {
-		err = flush()
-	}
-	if err != nil {
-		return err
+	for list := range slices.Chunk(held, step) {
+		if err := flush(list); err != nil {
+			return err
+		}
 	}
 	if err := s.files.FinishFile(ctx, scope, id, store.FileProcessed, ""); err != nil {
 		return fmt.Errorf("finish the file: %w", err)

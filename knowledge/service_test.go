@@ -57,6 +57,16 @@ func TestALongFileIsIngestedWhole(t *testing.T) {
 	}
 }
 
+func TestVectorsOfManyDimensionsAreWrittenFewAtATime(t *testing.T) {
+	const dimensions, n = 1 << 14, 300
+	f := newFakeStore()
+	s := New(f, f, embed.NewHashing(dimensions), Options{Count: words, Chunking: Chunking{Size: 16, Overlap: -1}})
+	ingest(t, s, "acme", "f", numbered(16*n))
+	if want := (n*4*dimensions + ingestVectors - 1) / ingestVectors; f.steps != want || len(f.chunks["acme/f"]) != n {
+		t.Errorf("%d chunks in %d steps, want %d", len(f.chunks["acme/f"]), f.steps, want)
+	}
+}
+
 func TestAFileOfTooManyChunksIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	f := newFakeStore()
 	s := New(f, f, nil, Options{Count: words, Chunking: Chunking{Size: 16, Overlap: -1}})
