@@ -28,7 +28,7 @@ func (s *source) Read(p []byte) (int, error) {
 // testOriginals looks at how originals are read and written.
 func testOriginals(t *testing.T, b Backend) {
 	ctx := context.Background()
-	const size = 17<<20 + 5
+	const size = 9<<20 + 5
 	random := make([]byte, size) // which doesn't compress
 	_, _ = rand.NewChaCha8([32]byte{}).Read(random)
 	create := func(f *fixture, id string, content io.Reader) error {
