@@ -8,8 +8,7 @@ import (
 
 // Draft is an exchange to be saved, with what Rebase needs to compare it with what
 // others have saved. It refers to neither the request nor the reply, so that it can
-// be kept and saved later. Package journal stores drafts by the names of their
-// fields.
+// be kept and saved later: package journal does.
 type Draft struct {
 	Exchange store.Exchange
 	// Said is the request's conversation. Exchange holds its messages from New on,

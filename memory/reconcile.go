@@ -10,8 +10,7 @@ import (
 )
 
 // RequestMessage is a message of a request that belongs to the conversation: any but
-// a system or developer message. Package journal stores it by the names of its
-// exported fields.
+// a system or developer message. Package journal keeps its exported fields.
 type RequestMessage struct {
 	Index  int // in the request's messages
 	Role   string
