@@ -84,7 +84,7 @@ func (p *Processors) ask(now time.Time) {
 		mean = seconds / float64(waits) * float64(time.Second)
 	}
 	p.at = now
-	p.wait.Store((p.wait.Load() + int64(mean)) / 2)
+	p.wait.Store(max(int64(mean), (p.wait.Load()+int64(mean))/2)) // up at once, down by halves
 	open := 1000 - p.shut.Load()
 	if p.wait.Load() > int64(waitSoft) {
 		open = max(open-open/lessOpen, leastOpen)
