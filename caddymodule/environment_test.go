@@ -31,7 +31,8 @@ func environmentSite(t *testing.T) (*site, string) {
 	demo := freeAddress(t)
 	return s, shipped(t,
 		"admin localhost:2019", "admin off\npersist_config off\nauto_https off",
-		"grace_period 10s\n\tbackstory {", "backstory {\nstore sqlite "+filepath.Join(dir, "b.db"),
+		"grace_period 10s\n", "",
+		"\tbackstory {\n", "\tbackstory {\nstore sqlite "+filepath.Join(dir, "b.db")+"\n",
 		"import backstory_redact\n\t}\n}", "import backstory_redact\noutput file "+s.log+"\n}\n}",
 		"http://:8080 {", "http://"+freeAddress(t)+" {",
 		"{$ROUTER_URL:http://127.0.0.1:8081}", "{$ROUTER_URL:http://"+demo+"}",

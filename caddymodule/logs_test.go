@@ -53,7 +53,7 @@ func TestTheLogsKeepSecrets(t *testing.T) {
 	own := filepath.Join(dir, "own")
 	run(t, s, shipped(t,
 		"admin localhost:2019", "admin off\npersist_config off\nauto_https off",
-		"grace_period 10s\n\tbackstory {", "grace_period 10s\nbackstory {\nstore flaky "+filepath.Join(dir, "b.db")+"\njournal off",
+		"\tbackstory {\n", "\tbackstory {\nstore flaky "+filepath.Join(dir, "b.db")+"\njournal off\n",
 		"import backstory_redact\n\t}\n}", "import backstory_redact\nlevel DEBUG\noutput file "+s.log+"\n}\n}",
 		// The site gets a log of its own, as an operator's may have.
 		"http://:8080 {\n\tlog\n", "http://127.0.0.1:0 {\nbind 127.0.0.1\nlog\nlog own {\nlevel DEBUG\noutput file "+own+"\nimport backstory_redact\n}\n",

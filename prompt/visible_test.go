@@ -53,7 +53,7 @@ func TestWhatNobodySeesIsNotQuoted(t *testing.T) {
 				t.Errorf("the header reads %q, want %q", headers[0], want)
 			}
 			p := quoted(1000, older(1, 0, c.text, c.text, time.Time{}))
-			if want := c.want + ": " + c.want + "\n"; !strings.Contains(p.Text, "\n"+want) || strings.Contains(p.Text, c.text) {
+			if want := `user "` + shown + `": ` + c.want + "\n"; !strings.Contains(p.Text, "\n"+want) || strings.Contains(p.Text, c.text) {
 				t.Errorf("the quote reads %q, want %q", p.Text, want)
 			}
 		})

@@ -94,7 +94,7 @@ func TestTheTextOfAFileIsBoundedByItsSize(t *testing.T) {
 	}{
 		"rows and columns that are repeated": {"a", ODF("spreadsheet", `<o:spreadsheet><table:table table:name="T">`+
 			strings.Repeat(`<table:table-row table:number-rows-repeated="100">`+cell+`</table:table-row>`, 100)+`</table:table></o:spreadsheet>`), "repeats itself"},
-		"a long key of many values": {"a.json", []byte(`{"` + strings.Repeat("k", 300) + `":[1` + strings.Repeat(",1", 300_000) + `]}`), "repeats itself"},
+		"a long key of many values": {"a.json", []byte(`{"` + strings.Repeat("k", 300) + `":[1` + strings.Repeat(",1", 300_000) + `]}`), ""},
 		"keys in keys":              {"a.json", []byte(strings.Repeat(`{"`+strings.Repeat("k", 500)+`":`, 900) + `{"a":1` + strings.Repeat(`,"a":1`, 20_000) + strings.Repeat("}", 901)), ""},
 		"a label for each item": {"a", Zip("word/document.xml", "<d>"+strings.Repeat(P(Numbered(1, 0), "a"), 20_000)+"</d>",
 			"word/_rels/document.xml.rels", related("numbering", "numbering.xml"), "word/numbering.xml", label), ""},
