@@ -3,6 +3,7 @@ package prompt
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -153,14 +154,24 @@ func renderQuotes(quotes []Quote) string {
 // line quotes the message.
 func (q *Quote) line() string { return q.speaker() + ": " + q.said() + "\n" }
 
-// speaker is who said it: the role, and the name in quotes. A client can give its
-// users any name, one that looks like a role too.
+// speaker is who said it: the name, or else the role. A client can give its users any
+// name: one that is more than a word, or that could be taken for a role, stands in
+// quotes behind the role. Those cost up to four tokens at each change of speaker, and
+// a conversation of people has many.
 func (q *Quote) speaker() string {
-	if q.Name == "" {
+	switch {
+	case q.Name == "":
 		return oneLine(q.Role)
+	case plainName.MatchString(q.Name) && !roleLike.MatchString(q.Name):
+		return q.Name
 	}
 	return oneLine(q.Role) + " " + label(q.Name)
 }
+
+var (
+	plainName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) // as OpenAI's names were at first
+	roleLike  = regexp.MustCompile(`(?i)system|developer|user|assistant|tool|function|model|admin|root`)
+)
 
 // said is what is quoted of the message, its further lines indented.
 func (q *Quote) said() string { return indent.Replace(strings.TrimSpace(q.part())) }
