@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -161,10 +162,10 @@ func TestAnImportThatIsBrokenOffLeavesNothing(t *testing.T) {
 	for name, n := range map[string]int{"moved": moved / 2, "renamed": 2 * moved} {
 		t.Run(name, func(t *testing.T) {
 			dead := errors.New("the process is dead")
-			died := false
+			var died atomic.Bool // connections have goroutines of their own
 			s := meeting(t, func(script *script, command value) error {
-				if script == commitScript || died {
-					died = true
+				if script == commitScript || died.Load() {
+					died.Store(true)
 					return dead
 				}
 				return nil

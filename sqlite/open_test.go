@@ -174,7 +174,8 @@ func run(t *testing.T, path, statement string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = db.Exec(statement)
+	db.SetMaxOpenConns(1)
+	_, err = db.Exec("PRAGMA busy_timeout = 10000;" + statement) // the store may be tidying up
 	if err != nil {
 		t.Fatal(err)
 	}
