@@ -154,6 +154,44 @@ func TestTheReserveTakesWhatIsPaidForWhenTheDiskIsFull(t *testing.T) {
 	}
 }
 
+func TestTheReserveIsForThoseAloneThatTheDiskStruck(t *testing.T) {
+	s := openAt(t, filepath.Join(t.TempDir(), "backstory.db"), Options{})
+	eventually(t, "there is a reserve", func() bool { return s.Ping(t.Context()) == nil && s.reserved(t) })
+	tries := 0
+	errs := together(t, s.writer,
+		func(c *conn) error {
+			id, err := s.addTenant(c, of("a"))
+			if err != nil {
+				return err
+			}
+			return addUsage(c, id, of("a"), store.Used{Month: 1, Tokens: 5})
+		},
+		func(c *conn) error {
+			if tries++; tries == 1 {
+				must(t, fill(c))
+				defer func() { must(t, empty(c)) }()
+			}
+			// Of a statement that writes several rows, SQLite undoes no more than itself.
+			return c.exec(`INSERT INTO bodies (messages) SELECT zeroblob(?) FROM (VALUES (1), (2))`, probeSize)
+		})
+	must(t, errors.Join(errs...))
+	if tries != 2 {
+		t.Errorf("it was tried %d times", tries)
+	}
+	var tokens int
+	must(t, s.row(t.Context(), `SELECT tokens FROM usage`).Scan(&tokens))
+	if tokens != 5 {
+		t.Errorf("%d tokens are counted of 5", tokens)
+	}
+}
+
+// reserved reports whether the writer knows of a reserve.
+func (s *Store) reserved(t *testing.T) (yes bool) {
+	t.Helper()
+	must(t, s.writer.write(t.Context(), 1, func(*conn) error { yes = s.writer.disk.reserved; return nil }))
+	return yes
+}
+
 func TestAFileThatIsTakenAwayIsNoticed(t *testing.T) {
 	for name, takeAway := range map[string]func(path string) error{
 		"moved": func(path string) error { return os.Rename(path, path+"-elsewhere") },

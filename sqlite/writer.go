@@ -130,7 +130,7 @@ func (w *writer) commit(group []*job) {
 	if why := fault(err, group); why != nil {
 		// What was paid for gets the room that is kept for it.
 		if w.disk.fail(why); w.disk.release() {
-			err = w.transact(group)
+			err = w.again(group, err)
 		}
 	}
 	if err != nil {
@@ -152,6 +152,23 @@ func (w *writer) commit(group []*job) {
 		}
 		close(j.done)
 	}
+}
+
+// again runs what the disk kept from being written: all of the jobs where err says
+// that nothing was kept, else those alone that it struck. The others stand.
+func (w *writer) again(group []*job, err error) error {
+	if err != nil {
+		return w.transact(group)
+	}
+	for _, j := range group {
+		if !isFault(j.err) {
+			continue
+		}
+		if err := w.transact([]*job{j}); err != nil {
+			j.err = err
+		}
+	}
+	return nil
 }
 
 // transact runs the jobs in one transaction and sets their errors; its own says
