@@ -85,7 +85,7 @@ func (s *Store) eraseOnce(ctx context.Context) error {
 	if err := s.wipePages(ctx); err != nil {
 		return err
 	}
-	err = s.writer.write(ctx, 1, func(c *conn) error { return c.exec(`UPDATE erasures SET wiped = ?`, deleted) })
+	err = s.writer.step(ctx, func(c *conn) error { return c.exec(`UPDATE erasures SET wiped = ?`, deleted) })
 	s.writer.eraseSoon()
 	return err
 }
@@ -95,7 +95,7 @@ func (s *Store) eraseOnce(ctx context.Context) error {
 func (s *Store) mergeWords(ctx context.Context, chunks int64) error {
 	// A negative number begins a merge of all, and others go on with it.
 	for pages, done := -mergePages, false; !done; pages = mergePages {
-		err := s.writer.write(ctx, groupCost, func(c *conn) error {
+		err := s.writer.step(ctx, func(c *conn) error {
 			var before, after int64
 			if err := c.row(`SELECT total_changes()`).Scan(&before); err != nil {
 				return err

@@ -333,3 +333,15 @@ func (w *writer) tidyNow(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestErasingGivesWayToSaves(t *testing.T) {
+	s := temporary(t)
+	release := s.writer.hold(t)
+	done := make(chan error, 1)
+	go func() { done <- s.mergeWords(t.Context(), 0) }()
+	if jobs := s.writer.queued(1); !jobs[0].step {
+		t.Error("a merge of the index waits among the saves")
+	}
+	release()
+	must(t, <-done)
+}

@@ -86,7 +86,7 @@ func (s *Store) wipePages(ctx context.Context) error {
 			return true, err
 		})
 		if err == nil && len(found) > 0 {
-			err = s.writer.write(ctx, len(found), func(c *conn) error { return wipe(c, found) })
+			err = s.writer.step(ctx, func(c *conn) error { return wipe(c, found) })
 		}
 		if err != nil {
 			return err
