@@ -36,11 +36,11 @@ type stage struct {
 // when all is written, staged is false and nothing is imported.
 func (s *Store) importStaged(ctx context.Context, i *store.Import) (seqs []int64, staged bool, err error) {
 	g := &stage{seqs: make([]int64, 0, len(i.Exchanges))}
+	defer func() { s.staging.Delete(g.id) }()
 	err = s.writer.add(ctx, func(c *conn) error { return s.beginStage(c, i, g) })
 	if err != nil || g.id == 0 {
 		return nil, false, err
 	}
-	defer s.staging.Delete(g.id)
 	for err == nil && len(g.seqs) < len(i.Exchanges) {
 		next := *g // a job may be run more than once
 		err = s.writer.add(ctx, func(c *conn) (err error) {
@@ -60,7 +60,7 @@ func (s *Store) importStaged(ctx context.Context, i *store.Import) (seqs []int64
 	if err != nil || !staged {
 		id := g.id
 		s.background(func(ctx context.Context) error {
-			return s.purge(ctx, func(c *conn) (bool, error) { return purgeSession(c, id) })
+			return s.purge(ctx, func(c *conn) (bool, error) { return purgeStage(c, id) })
 		})
 		return nil, false, err
 	}
@@ -69,6 +69,8 @@ func (s *Store) importStaged(ctx context.Context, i *store.Import) (seqs []int64
 
 // beginStage takes the number of a session that isn't there.
 func (s *Store) beginStage(c *conn, i *store.Import, g *stage) error {
+	s.staging.Delete(g.id) // of a run that was undone
+	g.sessionState = sessionState{}
 	d, _, err := s.sessionState(c, i.Scope, i.Session, i.Mark, "")
 	if err != nil || d.id != 0 {
 		return err
@@ -137,6 +139,17 @@ func (s *Store) nameStage(c *conn, i *store.Import, g *stage) (named bool, err e
 	c.after(forget(i.Scope, i.Session))
 	d.id = g.id
 	return true, s.grow(c, d, int(g.seq), g.messages, int(g.appended), s.expiry(i.TTL))
+}
+
+// purgeStage removes some of a stage that has got no name. It may have got one though
+// that was told as an error: the file was taken away just then.
+func purgeStage(c *conn, id int64) (done bool, err error) {
+	var named bool
+	err = c.row(`SELECT EXISTS (SELECT 1 FROM sessions WHERE id = ?)`, id).Scan(&named)
+	if err != nil || named {
+		return named, err
+	}
+	return purgeSession(c, id)
 }
 
 // unstaged are the sessions that are to be removed, of those that the file has down
