@@ -86,11 +86,7 @@ func (s *Store) appendAll(ctx context.Context, a *store.Append, list []store.Exc
 		e := &list[i]
 		c.args = append(c.args, idDigest(e.ID), len(e.Messages), e.Tokens(), encodeExchange(e))
 	}
-	b.listed.Score = float64(now.UnixMicro())
-	b.ttl = a.TTL
-	if a.TTL > 0 {
-		s.ending.LoadOrStore(a.Scope.Tenant, nil)
-	}
+	s.list(a, b, now)
 	err := s.save(ctx, c, b)
 	if err != nil && !errors.Is(err, errTooFewReplicas) { // which come on top of a reply
 		return appendReply{}, err

@@ -40,6 +40,14 @@ func (s *Store) beside(a *store.Append) *beside {
 	return b
 }
 
+// list has b say when the session was appended to, and for how long it stays.
+func (s *Store) list(a *store.Append, b *beside, now time.Time) {
+	b.listed.Score, b.ttl = float64(now.UnixMicro()), a.TTL
+	if a.TTL > 0 {
+		s.ending.LoadOrStore(a.Scope.Tenant, nil)
+	}
+}
+
 // queue adds the commands to a pipeline, ahead of the append: where that says
 // that it was done before, because its reply was lost, the tokens were counted
 // before too, and uncount takes one of the two back.

@@ -28,7 +28,7 @@ func (s *Store) Import(ctx context.Context, i store.Import) ([]int64, error) {
 	if isSmall(i.Exchanges) {
 		reply, err = s.appendAll(ctx, &a, i.Exchanges, b)
 	} else {
-		reply, err = s.appendStaged(ctx, &a, i.Exchanges)
+		reply, err = s.appendStaged(ctx, &a, i.Exchanges, b)
 	}
 	if err != nil {
 		return reply.seqs, failure(ctx, err)

@@ -60,12 +60,16 @@ func isSmall(list []store.Exchange) bool {
 }
 
 // appendStaged is appendAll for many exchanges.
-func (s *Store) appendStaged(ctx context.Context, a *store.Append, list []store.Exchange) (appendReply, error) {
+func (s *Store) appendStaged(ctx context.Context, a *store.Append, list []store.Exchange, b *beside) (appendReply, error) {
 	for range stagings {
 		st, err := s.stage(ctx, a, list)
 		if err == nil {
 			var reply appendReply
-			if reply, err = st.commit(ctx); err == nil || errors.Is(err, errTooFewReplicas) {
+			reply, err = st.commit(ctx, b)
+			if reply.outcome == appendDeleted {
+				s.unstage(ctx, st)
+			}
+			if err == nil || errors.Is(err, errTooFewReplicas) {
 				return reply, err
 			}
 		}
@@ -274,7 +278,7 @@ func (s *sessionState) push(e *store.Exchange, digest string) []byte {
 }
 
 // commit puts what is staged into the session.
-func (st *staging) commit(ctx context.Context) (appendReply, error) {
+func (st *staging) commit(ctx context.Context, b *beside) (appendReply, error) {
 	a, n, now := st.a, len(st.digests), st.store.now()
 	length := n
 	if st.renames {
@@ -296,8 +300,7 @@ func (st *staging) commit(ctx context.Context) (appendReply, error) {
 			c.args = append(c.args, digest, st.was.seq+int64(i)+1)
 		}
 	}
-	b := st.store.beside(a)
-	b.listed.Score, b.ttl = float64(now.UnixMicro()), a.TTL
+	st.store.list(a, b, now)
 	unconfirmed := st.store.save(ctx, c, b)
 	if unconfirmed != nil && !errors.Is(unconfirmed, errTooFewReplicas) {
 		return appendReply{}, unconfirmed

@@ -238,6 +238,10 @@ func TestAnImportThatIsOvertaken(t *testing.T) {
 			if _, err := s.importInto("s", imported("late", n)); !errors.Is(err, store.ErrDeleted) {
 				t.Errorf("into a session that was deleted since: %v", err)
 			}
+			listed := other.client.ZRange(context.Background(), other.layout.tenant(sessionsKey, of("a")), 0, -1).Val()
+			if left := keysLike(t, other, "staged*"); len(left)+len(listed) != 0 {
+				t.Errorf("%q are left of it, and on the list %q", left, listed)
+			}
 		})
 	}
 }
