@@ -43,11 +43,11 @@ func TestAFullServer(t *testing.T) {
 	limit("100kb")
 	for what, f := range map[string]func() error{
 		"gather of a session": func() error {
-			_, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 100, Session: "s", Tokens: 1})
+			_, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 100, Session: "s", Tokens: 1, Saves: true})
 			return err
 		},
 		"gather of a new session": func() error {
-			_, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 100, Session: "new"})
+			_, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 100, Session: "new", Saves: true})
 			return err
 		},
 		"append": func() error {
@@ -74,6 +74,13 @@ func TestAFullServer(t *testing.T) {
 	}{
 		{"gather without a session", func() error {
 			_, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 100})
+			return err
+		}},
+		{"gather of a session in which nothing is saved", func() error {
+			g, err := s.Gather(ctx, store.GatherRequest{Scope: of("a"), Limit: 100, Session: "s", Tokens: 1})
+			if len(g.Tail) != 1 {
+				t.Errorf("read %d exchanges", len(g.Tail))
+			}
 			return err
 		}},
 		{"take", func() error { _, err := s.Take(ctx, "a", 100); return err }},

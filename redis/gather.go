@@ -77,8 +77,12 @@ func longer(tail []store.Exchange, req store.GatherRequest) int {
 
 func (s *Store) tailCall(req store.GatherRequest, n int) *call {
 	tag := sessionTag(req.Scope, req.Session)
+	script := gatherReadsScript
+	if req.Saves {
+		script = gatherScript
+	}
 	return &call{
-		script: gatherScript,
+		script: script,
 		keys:   []string{s.layout.tagged(sessionKey, tag), s.layout.tagged(logKey, tag), s.layout.tagged(epochKey, tag)},
 		args:   []any{req.Tokens, req.Messages, n, extra, store.TailBytes},
 	}

@@ -44,6 +44,8 @@ const (
 	// where those would be, also by a server that can't write to its disk, or
 	// has too few replicas.
 	notFull = "#!lua\n"
+	// onlyReads is that of scripts that go ahead of none.
+	onlyReads = "#!lua flags=no-writes\n"
 )
 
 func newScript(names ...string) *script { return newScriptWith("", names...) }
@@ -57,6 +59,7 @@ func newScriptWith(firstLine string, names ...string) *script {
 var (
 	rateScript          = newScriptWith(evenFull, "rate")
 	gatherScript        = newScriptWith(notFull, "gather")
+	gatherReadsScript   = newScriptWith(onlyReads, "gather") // for what saves nothing
 	appendScript        = newScript("append")
 	pageScript          = newScript("page")
 	atScript            = newScript("find", "at")
@@ -86,7 +89,7 @@ var (
 
 // scripts are all of them, to be loaded when the store is opened.
 var scripts = []*script{
-	rateScript, gatherScript, appendScript, pageScript, atScript, putVectorsScript, deleteSessionScript, forgetSessionScript,
+	rateScript, gatherScript, gatherReadsScript, appendScript, pageScript, atScript, putVectorsScript, deleteSessionScript, forgetSessionScript,
 	createFileScript, addChunksScript, finishFileScript, deleteFileScript, purgeChunksScript, finishPurgeScript,
 	setVectorsScript, setModelScript, setTotalsScript, commitScript, copyLogScript, copySeenScript, readyScript, putScript,
 }
