@@ -185,6 +185,20 @@ func TestTheReserveIsForThoseAloneThatTheDiskStruck(t *testing.T) {
 	}
 }
 
+func TestTheReserveIsLeftAloneWhereRoomIsNotTheWant(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backstory.db")
+	s := openAt(t, path, Options{})
+	eventually(t, "there is a reserve", func() bool { return s.reserved(t) })
+	tries := 0
+	err := s.writer.write(t.Context(), 1, func(*conn) error { tries++; return errGone })
+	if !errors.Is(err, errGone) || tries != 1 {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+	if _, err := os.Stat(path + "-reserve"); err != nil {
+		t.Error(err)
+	}
+}
+
 // reserved reports whether the writer knows of a reserve.
 func (s *Store) reserved(t *testing.T) (yes bool) {
 	t.Helper()

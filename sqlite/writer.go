@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/backstory-proxy/backstory/store"
 )
 
 const (
@@ -128,8 +130,8 @@ func (w *writer) commit(group []*job) {
 	w.dirty = true
 	err := w.transact(group)
 	if why := fault(err, group); why != nil {
-		// What was paid for gets the room that is kept for it.
-		if w.disk.fail(why); w.disk.release() {
+		// What was paid for gets the room that is kept for it, where room is the want.
+		if w.disk.fail(why); errors.Is(w.disk.state(), store.ErrFull) && w.disk.release() {
 			err = w.again(group, err)
 		}
 	}
