@@ -345,3 +345,15 @@ func TestErasingGivesWayToSaves(t *testing.T) {
 	release()
 	must(t, <-done)
 }
+
+func TestTheChunksOfAFileThatFailedAreErasedSoon(t *testing.T) {
+	s := temporary(t)
+	_, err := s.CreateFile(t.Context(), of("a"), store.File{ID: "f"}, strings.NewReader("x"))
+	must(t, err)
+	must(t, s.AddChunks(t.Context(), of("a"), "f", []store.Chunk{{Text: "word", Terms: "word"}}))
+	eventually(t, "the round at the start begins", func() bool { return len(s.deleted) == 0 })
+	must(t, s.FinishFile(t.Context(), of("a"), "f", store.FileError, "x"))
+	if len(s.deleted) == 0 {
+		t.Error("nobody erases them")
+	}
+}

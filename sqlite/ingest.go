@@ -100,6 +100,9 @@ func (s *Store) FinishFile(ctx context.Context, scope store.Scope, id string, st
 		purged, err = purgeFile(c, file)
 		return err
 	})
+	if err == nil && purged && status == store.FileError {
+		s.eraseSoon()
+	}
 	if err != nil || purged {
 		return err
 	}
