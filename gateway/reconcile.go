@@ -38,7 +38,7 @@ func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*rec
 	if h.Unmatched == 0 || h.unread == 0 {
 		return h, h.checkSize(req)
 	}
-	head, err := ca.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, 0, h.Unmatched, store.Ascending)
+	head, err := ca.head(ctx, req, h.Unmatched)
 	if errors.Is(err, store.ErrNotFound) { // deleted meanwhile
 		return h, h.checkSize(req)
 	}
@@ -50,6 +50,30 @@ func (ca *chatAPI) reconcile(ctx context.Context, req *request, l *loaded) (*rec
 		h.unread = 0
 	}
 	return h, h.checkSize(req)
+}
+
+// head reads the first exchanges of a session: as many as there are messages to be
+// found among them, or as are as large as the request that resends them.
+func (ca *chatAPI) head(ctx context.Context, req *request, n int) (head []store.Exchange, err error) {
+	after, room := int64(0), int64(store.PageBytes)
+	for i := range req.chat.Messages {
+		room += int64(len(req.chat.Messages[i].JSON))
+	}
+	for len(head) < n && room > 0 {
+		page, err := ca.shared.Exchanges(ctx, req.caller.scope, req.chat.SessionID, after, n-len(head), store.Ascending)
+		if err != nil {
+			return nil, err
+		}
+		head = append(head, page...)
+		if !store.Full(page, store.PageBytes) {
+			break
+		}
+		after = page[len(page)-1].Seq
+		for i := range page {
+			room -= page[i].Bytes()
+		}
+	}
+	return head, nil
 }
 
 // checkSize refuses a request that would make too large an exchange.

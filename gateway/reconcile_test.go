@@ -53,3 +53,23 @@ func TestGoingBackInALongSession(t *testing.T) {
 		t.Errorf("%d messages from memory, %d stored: %s", n, stored(), gjson.Get(upstream.last(t).body, "messages.#.content"))
 	}
 }
+
+// The messages that the user goes back to may be larger than what is read at once.
+func TestGoingBackToLargeMessages(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{upstream: newFake(t).URL, adjust: small})
+	image := strings.Repeat("A", 3<<20)
+	var album, talk []string
+	for i := range 3 {
+		album = append(album, fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"picture %d"},{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]},{"role":"assistant","content":"nice %d"}`, i, image, i))
+	}
+	for i := range 40 {
+		talk = append(talk, fmt.Sprintf(`{"role":"user","content":"question %d"},{"role":"assistant","content":"answer %d: %s"}`, i, i, strings.Repeat("so it goes ", 30)))
+	}
+	s.importInto("s", strings.Join(album, ","))
+	s.importInto("s", strings.Join(talk, ","))
+	s.ok(s.post(acme, "/chat/completions", `{"model":"demo/echo","sessionId":"s","messages":[`+strings.Join(album, ",")+`,{"role":"user","content":"which one?"}]}`))
+	if n := s.ok(s.get(acme, "/sessions/s")).get("messages").Int(); n != 2*3+2*40+2 {
+		t.Errorf("%d messages are stored", n)
+	}
+}
