@@ -44,9 +44,8 @@ type App struct {
 	MaxBody int64 `json:"max_body,omitempty"`
 	// The largest upload, in bytes. Default: 100 MiB.
 	MaxFile int64 `json:"max_file,omitempty"`
-	// How many bytes of requests and uploads may be in memory at once, of all
-	// tenants; one may have half. Default: what four of the largest take, 400 MiB,
-	// and 256 MiB at least.
+	// How many bytes of requests may be in memory at once, of all tenants; one may
+	// have half. Default: what four of the largest take, and 256 MiB at least.
 	MaxBodies int64 `json:"max_bodies,omitempty"`
 	// Whether models may be named without a provider. Default: false.
 	BareModels bool `json:"bare_models,omitempty"`

@@ -72,7 +72,7 @@ func TestBodiesUnderWayTakeABoundedMemory(t *testing.T) {
 	t.Parallel()
 	upstream := newFake(t)
 	s := start(t, options{upstream: upstream.URL, adjust: func(o *gateway.Options) {
-		o.MaxBody, o.MaxFile, o.MaxBodies = 1<<20, 1<<20, 4<<20
+		o.MaxBody, o.MaxBodies = 1<<20, 4<<20
 		o.Keys = append(o.Keys, gateway.Key{Key: "key-of-gamma", Tenant: "gamma", Plan: "enterprise"})
 	}})
 	hold := make(chan struct{})
@@ -115,9 +115,65 @@ func TestBodiesUnderWayTakeABoundedMemory(t *testing.T) {
 	}
 }
 
+func TestUploadsUnderWayTakeABoundedDisk(t *testing.T) {
+	t.Parallel()
+	s := start(t, options{upstream: newFake(t).URL, adjust: func(o *gateway.Options) {
+		o.MaxFile, o.MaxUploads = 1<<20, 2<<20
+		o.Keys = append(o.Keys, gateway.Key{Key: "key-of-gamma", Tenant: "gamma", Plan: "enterprise"})
+	}})
+	content := strings.Repeat("hello ", 150<<10)
+	var stalled []*io.PipeWriter
+	ended := make(chan error, 2)
+	stall := func(key string, size int) { // an upload that stops on its way
+		r := s.uploading(key, "a.txt", content)
+		form, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, to := io.Pipe()
+		r.Body, r.ContentLength, r.GetBody = body, int64(len(form)), nil
+		go func() {
+			res, err := s.client.Do(r)
+			if err == nil {
+				err = res.Body.Close()
+			}
+			ended <- err
+		}()
+		if _, err := to.Write(form[:size]); err != nil {
+			t.Fatal(err)
+		}
+		stalled = append(stalled, to)
+	}
+	stall(acme, 900<<10)
+	var r reply
+	eventually(t, "half of the disk is the tenant's own", func() bool {
+		r = s.upload(acme, "b.txt", content)
+		return r.status == http.StatusTooManyRequests
+	})
+	if r.header.Get("Retry-After") == "" {
+		t.Errorf("not told when to come again: %s", r.body)
+	}
+	s.ok(s.upload(acme, "small.txt", "A small one needs no room."))
+	stall(beta, 500<<10)
+	eventually(t, "there is too little left", func() bool {
+		r = s.upload("key-of-gamma", "c.txt", content)
+		return r.status == http.StatusServiceUnavailable || r.status == http.StatusTooManyRequests
+	})
+	if r.header.Get("Retry-After") == "" {
+		t.Errorf("not told when to come again: %s", r.body)
+	}
+	for _, to := range stalled {
+		_ = to.CloseWithError(io.ErrUnexpectedEOF)
+		<-ended
+	}
+	for range 5 { // what was held is given back
+		eventually(t, "there is room again", func() bool { return s.upload(acme, "b.txt", content).status == http.StatusOK })
+	}
+}
+
 func TestSmallRequestsNeedNoRoomAmongTheLargeOnes(t *testing.T) {
 	t.Parallel()
-	s := start(t, options{upstream: newFake(t).URL, adjust: func(o *gateway.Options) { o.MaxBody, o.MaxFile, o.MaxBodies = 1<<10, 1<<10, 1<<10 }})
+	s := start(t, options{upstream: newFake(t).URL, adjust: func(o *gateway.Options) { o.MaxBody, o.MaxBodies = 1<<10, 1<<10 }})
 	s.chat(acme, strings.Repeat("x", 900), "")
 }
 

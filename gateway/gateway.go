@@ -42,10 +42,14 @@ type Options struct {
 	MaxBody int64
 	// MaxFile is the largest upload, in bytes. Default: 100 MiB.
 	MaxFile int64
-	// MaxBodies is how many bytes of requests and uploads may be in memory at
-	// once, of all tenants; one may have half. Default: what four of the largest
-	// take, 400 MiB, and 256 MiB at least.
+	// MaxBodies is how many bytes of requests may be in memory at once, of all
+	// tenants; one may have half. Default: what four of the largest take, and
+	// 256 MiB at least.
 	MaxBodies int64
+	// MaxUploads is how many bytes of uploads may lie in the folder for temporary
+	// files at once, of all tenants; one may have half. Default: what four of the
+	// largest take, and 1 GiB at least.
+	MaxUploads int64
 	// UploadWait is how long the reply to an upload waits for the file to be
 	// searchable. Default: 25 s.
 	UploadWait time.Duration
@@ -127,6 +131,7 @@ const (
 	defaultMaxBody    = 64 << 20
 	defaultMaxFile    = 100 << 20
 	leastMaxBodies    = 256 << 20
+	leastMaxUploads   = 1 << 30
 	defaultUploadWait = 25 * time.Second
 )
 
@@ -146,10 +151,13 @@ func New(o Options) (*Gateway, error) {
 		o.MaxFile = defaultMaxFile
 	}
 	if o.MaxBodies == 0 {
-		o.MaxBodies = max(leastMaxBodies, 4*max(o.MaxBody, o.MaxFile))
+		o.MaxBodies = max(leastMaxBodies, 4*o.MaxBody)
 	}
-	if o.MaxBodies < max(o.MaxBody, o.MaxFile) {
-		return nil, fmt.Errorf("max_bodies must be at least max_body and max_file")
+	if o.MaxBodies < o.MaxBody {
+		return nil, fmt.Errorf("max_bodies must be at least max_body")
+	}
+	if o.MaxUploads == 0 {
+		o.MaxUploads = max(leastMaxUploads, 4*o.MaxFile)
 	}
 	if o.UploadWait == 0 {
 		o.UploadWait = defaultUploadWait
@@ -232,6 +240,7 @@ func (g *Gateway) Start(shared *Shared, err error) {
 		g.chats.shared, g.chats.knowledge = shared, k
 		g.files.shared, g.files.knowledge = shared, k
 		shared.bodies.Resize(g.options.MaxBodies)
+		shared.uploads.Resize(g.options.MaxUploads)
 	}
 	g.startErr = err
 	close(g.ready)

@@ -30,7 +30,8 @@ type Shared struct {
 	calibration *calibrate.Calibration // of the models that it was used with
 
 	load    *admission.Gate
-	bodies  *admission.Pool // bytes
+	bodies  *admission.Pool // bytes of memory
+	uploads *admission.Pool // bytes of the disk
 	inUse   sync.WaitGroup
 	replies sync.Map // of *tee: the chat replies under way
 	recall  *memory.Recaller
@@ -56,7 +57,8 @@ func Share(ctx context.Context, s store.Store, o JournalOptions, logger func() *
 	}
 	can := abilitiesOf(s)
 	shared := &Shared{abilities: can, logger: logger, journal: j, calibration: calibrate.New(), recall: memory.NewRecaller(can, recallMemory, prompt.Pinned)}
-	shared.load, shared.bodies = admission.NewGate(can.WriteBacklog), admission.NewPool(0)
+	shared.load = admission.NewGate(can.WriteBacklog)
+	shared.bodies, shared.uploads = admission.NewPool(0), admission.NewPool(0)
 	shared.stopping, shared.stop = context.WithCancel(context.Background())
 	opened.Store(shared, nil)
 	return shared, nil

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/backstory-proxy/backstory/embed"
+	"github.com/backstory-proxy/backstory/gateway/internal/admission"
 	"github.com/backstory-proxy/backstory/gateway/internal/body"
 	"github.com/backstory-proxy/backstory/gateway/internal/upstream"
 	"github.com/backstory-proxy/backstory/internal/respond"
@@ -29,12 +30,14 @@ type form struct {
 	name    string
 	content *spool // nil where there is none; to be closed
 	purpose string
+	claim   *admission.Claim // on the disk, for the content
+	room    func(int64) error
 }
 
 // upload takes a file in, all or nothing.
 func (fa *filesAPI) upload(c call) error {
 	w, r, router, who := c.w, c.r, c.router, c.who
-	in, err := fa.readForm(w, r, fa.largest(who))
+	in, err := fa.readForm(c, fa.largest(who))
 	late := false
 	defer func() {
 		if !late { // or else it is needed longer
@@ -261,10 +264,11 @@ const (
 
 // readForm reads the form of an upload, and checks it. The content of what it
 // returns is to be closed, also with an error.
-func (fa *filesAPI) readForm(w http.ResponseWriter, r *http.Request, maxFile int64) (*form, error) {
+func (fa *filesAPI) readForm(c call, maxFile int64) (*form, error) {
 	const envelope = 1 << 20 // what a form takes beside the file
-	in := &form{}
-	if err := body.Open(w, r, maxFile+envelope); err != nil {
+	r, in := c.r, &form{claim: fa.shared.uploads.Claim(c.who.scope.Tenant, body.Small)}
+	in.room = c.room(in.claim)
+	if err := body.Open(c.w, r, maxFile+envelope); err != nil {
 		return in, err
 	}
 	parts, err := r.MultipartReader()
@@ -314,10 +318,13 @@ func (in *form) take(p *multipart.Part, maxFile int64) error {
 // takeFile reads the file.
 func (in *form) takeFile(p *multipart.Part, most int64) (err error) {
 	in.name = p.FileName()
-	in.content, err = newSpool(p, most)
+	in.content, err = newSpool(p, most, in.claim, in.room)
+	var refused *openai.Error
 	switch {
 	case errors.Is(err, errSpool):
 		return err // nobody's but ours
+	case errors.As(err, &refused):
+		return refused
 	case err != nil:
 		return body.Error(err)
 	}

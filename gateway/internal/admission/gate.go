@@ -19,7 +19,7 @@ const (
 	Store       Reason = "store"        // writes wait for it
 	Requests    Reason = "requests"     // too many are under way
 	OwnRequests Reason = "own_requests" // of the tenant's
-	Bodies      Reason = "bodies"       // they take too much memory
+	Bodies      Reason = "bodies"       // they take too much memory, or uploads too much of the disk
 	OwnBodies   Reason = "own_bodies"   // the tenant's do
 )
 
