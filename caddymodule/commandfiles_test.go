@@ -129,7 +129,12 @@ func TestFilesCommandsWait(t *testing.T) {
 		switch {
 		case n == 1:
 			w.Header().Set("Retry-After", "0")
-			w.WriteHeader(http.StatusTooManyRequests)
+			status := http.StatusTooManyRequests
+			if r.Method == http.MethodPost && id == "file-slow" { // there is too much to do
+				status = http.StatusServiceUnavailable
+			}
+			w.WriteHeader(status)
+			fmt.Fprint(w, `{"error":{"message":"Please try again.","code":null}}`)
 		case r.URL.Path == "/files" && r.Method == http.MethodGet:
 			fmt.Fprint(w, `{"data":[],"has_more":false}`)
 		case r.Method == http.MethodPost || n == 2:
@@ -146,6 +151,20 @@ func TestFilesCommandsWait(t *testing.T) {
 	write(t, dir, map[string]string{"slow.md": "x", "broken.md": "y"})
 	_, told, status := s.files(dir, nil, "add", "slow.md", "broken.md")
 	if status != 1 || !strings.Contains(told, "1 file added, 1 failed") || !strings.Contains(told, "broken.md: it could not be indexed. No more credit.") {
+		t.Errorf("status %d: %s", status, told)
+	}
+}
+
+// A store that is full, or isn't there, isn't waited for.
+func TestFilesCommandsSayThatTheStoreFails(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "5")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"error":{"message":"The memory store is full.","code":"store_full"}}`)
+	}))
+	defer server.Close()
+	s := &site{t: t, url: server.URL}
+	if _, told, status := s.files(t.TempDir(), nil, "list"); status != 1 || !strings.Contains(told, "The memory store is full.") {
 		t.Errorf("status %d: %s", status, told)
 	}
 }

@@ -44,15 +44,25 @@ func hopeless(err error) bool {
 		errors.As(err, &unreachable) && unreachable.Op == "dial" || errors.Is(err, context.Canceled)
 }
 
+// busy reports whether the service refused a request because there is too much to
+// do. A store that fails has a code: that is to be told, and not to be waited for.
+func busy(status int, text []byte) bool {
+	var told struct {
+		Error struct{ Code string } `json:"error"`
+	}
+	return status == http.StatusServiceUnavailable && json.Unmarshal(text, &told) == nil && told.Error.Code == ""
+}
+
 // longestWait is the longest that a rate limit makes a command wait for its next
-// request: a longer Retry-After means that an allowance is used up.
+// request: a longer Retry-After means that an allowance is used up. So long a
+// command also waits for a service that is busy.
 const longestWait = 2 * time.Minute
 
-// call sends a request and reads the reply into to. Where the rate is exceeded,
-// it waits as long as Retry-After says. body, if any, is called for each try, and
+// call sends a request and reads the reply into to. Where the rate is exceeded, or
+// there is too much to do, it waits as long as Retry-After says. body, if any, is called for each try, and
 // returns the length too.
 func (c *filesClient) call(ctx context.Context, method, path, contentType string, body func() (io.ReadCloser, int64, error), to any) error {
-	for {
+	for began := time.Now(); ; {
 		reply, err := c.send(ctx, method, path, contentType, body)
 		if err != nil {
 			return err
@@ -70,7 +80,8 @@ func (c *filesClient) call(ctx context.Context, method, path, contentType string
 		}
 		seconds, err := strconv.Atoi(reply.Header.Get("Retry-After"))
 		wait := time.Duration(seconds) * time.Second
-		if reply.StatusCode != http.StatusTooManyRequests || err != nil || wait > longestWait {
+		again := reply.StatusCode == http.StatusTooManyRequests || busy(reply.StatusCode, text) && time.Since(began) < longestWait
+		if !again || err != nil || wait > longestWait {
 			return c.refused(reply.StatusCode, text)
 		}
 		timer := time.NewTimer(wait)
