@@ -34,10 +34,11 @@ type abilities struct {
 	fileStore
 	searcher
 	backlogged
+	filesOff bool // no file can be added
 }
 
 func abilitiesOf(s store.Store) abilities {
-	a := abilities{s, noKeys{}, noUsage{}, noTenants{}, noImporter{}, noVectors{}, noFiles{}, noFiles{}, noBacklog{}}
+	a := abilities{s, noKeys{}, noUsage{}, noTenants{}, noImporter{}, noVectors{}, noFiles{}, noFiles{}, noBacklog{}, false}
 	if s, ok := s.(store.Keys); ok {
 		a.keyStore = s
 	}
@@ -56,9 +57,14 @@ func abilitiesOf(s store.Store) abilities {
 	if s, ok := s.(store.Backlog); ok {
 		a.backlogged = s
 	}
+	if off, ok := s.(interface{ FilesOff() bool }); ok {
+		a.filesOff = off.FilesOff()
+	}
 	files, keeps := s.(store.Files)
 	if s, finds := s.(store.Searcher); keeps && finds {
 		a.fileStore, a.searcher = files, s
+	} else {
+		a.filesOff = true
 	}
 	return a
 }

@@ -37,6 +37,9 @@ type form struct {
 // upload takes a file in, all or nothing.
 func (fa *filesAPI) upload(c call) error {
 	w, r, router, who := c.w, c.r, c.router, c.who
+	if fa.shared.filesOff { // before its content is read
+		return errFilesOff()
+	}
 	in, err := fa.readForm(c, fa.largest(who))
 	late := false
 	defer func() {
@@ -138,13 +141,17 @@ func (fa *filesAPI) keepFile(ctx context.Context, who caller, in *form, chunks i
 	case err == nil || errors.Is(err, store.ErrExists):
 		return file, err
 	case errors.Is(err, store.ErrFilesOff):
-		return file, openai.StatusError(http.StatusNotImplemented, "This service keeps no files.")
+		return file, errFilesOff()
 	}
 	var full *openai.Error
 	if errors.As(err, &full) {
 		return file, full
 	}
 	return file, &unavailable{err}
+}
+
+func errFilesOff() error {
+	return openai.StatusError(http.StatusNotImplemented, "This service keeps no files.")
 }
 
 // job is work on an upload that may outlive its request, but not the process.

@@ -49,6 +49,9 @@ const (
 	fileTaken   // the ID is another file's, or that of one being removed
 )
 
+// FilesOff reports whether no file can be added.
+func (s *Store) FilesOff() bool { return s.opts.NoFiles }
+
 // CreateFile adds a file with its original.
 func (s *Store) CreateFile(ctx context.Context, scope store.Scope, f store.File, content io.Reader) (store.File, error) {
 	if s.opts.NoFiles {
