@@ -23,7 +23,7 @@ func turnsOf(n, size int) string {
 func TestPagesOfLargeMessagesAreShortAndLoseNone(t *testing.T) {
 	t.Parallel()
 	s := start(t, options{upstream: newFake(t).URL})
-	const turns, size = 5, 3 << 20
+	const turns, size = 3, 3 << 20
 	imported := s.importInto("s", turnsOf(turns, size))
 	if n := imported.get("data.#").Int(); n >= 3*turns || !imported.get("has_more").Bool() {
 		t.Errorf("the import is answered with %d messages, more: %v", n, imported.get("has_more"))
